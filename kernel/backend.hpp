@@ -1,0 +1,43 @@
+// A loaded plugin that answers "ccbox.backend/1", as C++ values. Never throws what the plugin did wrong: a bad
+// answer (unknown bits, an empty argv, a relative argv[0], text that is no UTF-8) is an error naming the plugin.
+#pragma once
+
+#include <string>
+
+#include "ccbox/plugin.h"
+#include "plan.hpp"
+#include "policy.hpp"
+#include "result.hpp"
+
+namespace ccbox {
+
+struct probe_result {
+  bool available = false;
+  bool requires_install = false;
+  rule_bits enforced = 0;
+  std::string note;
+  std::string hint;
+  std::string cause;
+};
+
+class backend {
+ public:
+  backend(std::string name, std::string version, ccbox_plugin* plugin, const ccbox_backend* table);
+
+  const std::string& name() const { return name_; }
+  const std::string& version() const { return version_; }
+  const std::string& kind() const { return kind_; }  // native, microvm, none
+
+  result<probe_result> probe(ccbox_probe_depth depth) const;
+
+  // Refuses (unenforceable) when policy.required has a bit that the plan does not enforce; the message names the
+  // rule, an example of what it would have refused, and the remedy (`--without NAME`).
+  result<plan> make_plan(const policy& p, const std::string& init_path) const;
+
+ private:
+  std::string name_, version_, kind_;
+  ccbox_plugin* plugin_;
+  const ccbox_backend* table_;
+};
+
+}  // namespace ccbox

@@ -1,0 +1,74 @@
+// A started plan: one launcher process, ccbox-init inside it, and the channel between. Mechanism only: states, events
+// and time limits are the session's.
+//
+// Runs on one strand (its executor); nothing here is thread-safe beyond that.
+#pragma once
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "limits.hpp"
+#include "plan.hpp"
+#include "process.hpp"
+#include "result.hpp"
+#include "unique_fd.hpp"
+
+namespace ccbox {
+
+struct window_size {
+  unsigned rows = 24, cols = 80;
+};
+
+struct command {
+  std::vector<std::string> argv;  // argv[0] is searched in the PATH of `env`, inside the enclosure
+  std::vector<std::pair<std::string, std::string>> env;
+  std::string cwd;                       // absolute, inside
+  std::array<unique_fd, 3> descriptors;  // one that is not open comes from the pty, or else is /dev/null
+  std::optional<window_size> pty;
+};
+
+struct started_command {
+  std::uint64_t id = 0;
+  int pid_inside = 0;
+  unique_fd pty_master;  // if a pty was asked for
+};
+
+class enclosure {
+ public:
+  // Spawns the launcher and completes the handshake (within `timeout_ms`). An error carries what the launcher wrote to
+  // its standard error; nothing is left running.
+  static boost::asio::awaitable<result<std::unique_ptr<enclosure>>> start(boost::asio::any_io_executor strand,
+                                                                          plan p, std::string init_path,
+                                                                          limit_group limits,
+                                                                          unsigned timeout_ms = 10000);
+  ~enclosure();  // kills and reaps
+
+  // Errors: code not_found (exit code 127) or permission_denied (126) for exec failures, invalid_argument for cwd and
+  // oversized argv, unavailable once the enclosure has ended.
+  boost::asio::awaitable<result<started_command>> exec(command c);
+  // Once per started command. `unavailable` if the enclosure died first.
+  boost::asio::awaitable<result<exit_status>> wait(std::uint64_t id);
+  boost::asio::awaitable<result<void>> signal(std::uint64_t id, int number);  // to its process group
+
+  // Ends everything inside: TERM, `grace_ms`, KILL. Returns when the launcher is reaped. Idempotent.
+  boost::asio::awaitable<void> shutdown(unsigned grace_ms);
+  // Resumes when the enclosure has ended, for whatever reason.
+  boost::asio::awaitable<void> ended();
+
+  pid_t launcher_pid() const;
+  bool alive() const;
+  const limit_group& limits() const;
+
+ private:
+  enclosure();
+  struct impl;
+  std::unique_ptr<impl> impl_;
+};
+
+}  // namespace ccbox

@@ -1,0 +1,24 @@
+// What the policy compiler needs to know of the host and the caller, gathered once; tests make their own.
+#pragma once
+
+#include <sys/types.h>
+
+#include <map>
+#include <string>
+
+namespace ccbox {
+
+enum class host_platform { linux_like, macos, other };
+
+struct host_facts {
+  host_platform platform = host_platform::linux_like;
+  uid_t uid = 0;  // effective
+  gid_t gid = 0;
+  std::string home;                                 // the caller's, absolute; from $HOME, else the user database
+  std::map<std::string, std::string> environment;   // the caller's
+  std::string current_directory;                    // absolute; empty if it was deleted
+};
+
+host_facts gather_host_facts();
+
+}  // namespace ccbox

@@ -1,0 +1,40 @@
+// config/plugins.yaml: which plugins to load, in which order of preference.
+//
+//   plugins:
+//     - path: bubblewrap.so        # a name is looked up in the plugin directory; a path with '/' is taken as it is,
+//       enabled: true              # relative ones from the manifest's own directory
+//       priority: 100              # the available backend with the highest wins when the spec names none
+//       required: false            # true: a plugin that cannot be loaded stops the boot
+//       sha256: <64 hex digits>    # optional
+//       options: {key: scalar}
+//   directories: [/usr/local/lib/ccbox/plugins.d]   # every *.so in them is loaded too: drop in, take out
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "result.hpp"
+
+namespace ccbox {
+
+struct manifest_entry {
+  std::string path;  // absolute
+  bool enabled = true;
+  int priority = 0;
+  bool required = false;
+  std::optional<std::string> sha256;  // lower case
+  std::vector<std::pair<std::string, std::string>> options;
+  std::string where;  // file:line:column
+};
+
+struct manifest {
+  std::string file;
+  std::vector<manifest_entry> plugins;
+};
+
+result<manifest> load_manifest(const std::string& path, const std::string& plugin_directory);
+result<manifest> parse_manifest(std::string_view text, const std::string& name, const std::string& plugin_directory);
+
+}  // namespace ccbox

@@ -1,0 +1,78 @@
+// The spec resolved against host, mode, capabilities and config: concrete rules, each with its reason.
+//
+// compile_policy reads the host (it resolves paths and looks for existing files that match the name rules) and
+// changes nothing. One policy feeds both dispatch seams. It is a value: immutable once compiled.
+//
+// Order of rules: mounts first (a mount inside another comes after it, so applying in order gives the most specific
+// one the last word), then read denies, write denies, name denies, exempts, exec rules.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "environment.hpp"
+#include "host.hpp"
+#include "policy_config.hpp"
+#include "result.hpp"
+#include "rule_bits.hpp"
+#include "sandbox_spec.hpp"
+
+namespace ccbox {
+
+enum class rule_kind { mount = 1, read_deny, write_deny, name_deny, name_exempt, exec_deny, exec_grant };  // = ABI
+std::string_view to_string(rule_kind kind);
+
+// Where a rule comes from: "why" for explain and check.
+enum class rule_origin { system, spec, mode, runner_state, protected_path, secret, mandatory, existing_match };
+std::string_view to_string(rule_origin origin);
+
+enum class path_type { missing, directory, file, symlink, other };
+
+struct rule {
+  rule_kind kind = rule_kind::mount;
+  rule_origin origin = rule_origin::spec;
+  rule_bits bit = 0;
+  std::string path;        // host path or glob, absolute, `//`, `.` and trailing `/` removed
+  std::string guest_path;  // inside; NAME rules: the writable root they are anchored to
+  bool read_only = false;  // mount
+  bool glob = false;
+  bool is_target = false;  // the symlink-resolved spelling of the rule before it
+  path_type type = path_type::missing;
+  std::string reason;      // one line, e.g. "mandatory deny: git runs what is in hooks (config/policy.yaml:40:5)"
+};
+
+struct policy {
+  sandbox_spec spec;
+  std::string backend_request;   // "" (the host's best), a plugin's name, or native | microvm | none
+  std::vector<rule> rules;
+  rule_bits required = 0;        // waived bits are not in it
+  rule_bits waived = 0;
+  bool network_allowed = true;   // spec and capability; off: the proxies start with an empty allowlist
+  std::string workdir;           // inside
+  std::string home;              // inside, private to the session
+  std::string tmpdir;
+  std::vector<std::string> warnings;  // e.g. one a waived bit
+};
+
+// Errors name the object: a mount that is missing, relative, not a directory where one is meant, a magic link; a
+// workdir that no mount covers; too many existing matches.
+result<policy> compile_policy(const sandbox_spec& spec, const host_facts& host, const policy_config& config);
+
+// The environment for the commands of this policy: built from the caller's by allow-list, with the deny list as a
+// second fence, then HOME, TMPDIR, PATH and XDG_* of the session. `none` through the port inherits instead.
+environment command_environment(const policy& p, const host_facts& host, const policy_config& config);
+
+// `ccbox check path`: may it be read, written, created, executed, and which rules say so.
+struct path_answer {
+  bool visible = false;
+  bool readable = false;
+  bool writable = false;        // an existing file there; false if the file may not be changed
+  bool creatable = false;       // a new file of that name
+  std::vector<std::size_t> deciding_rules;  // indices into policy.rules, the most specific last
+  std::string explanation;      // one line for people
+};
+path_answer check_path(const policy& p, std::string_view path);
+
+}  // namespace ccbox

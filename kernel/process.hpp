@@ -1,0 +1,63 @@
+// Starting and owning one process of the host. The only place that forks.
+//
+// What a child inherits is the list in `descriptors` and nothing else (close_range). It dies with the *thread* that
+// spawned it (PDEATHSIG), so spawn from one that lives as long as the child: the main thread, or the server's spawner.
+// process_linux.cpp holds the Linux side.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "result.hpp"
+#include "unique_fd.hpp"
+
+namespace ccbox {
+
+struct spawn_request {
+  std::vector<std::string> argv;  // argv[0] absolute: no PATH search
+  std::vector<std::pair<std::string, std::string>> env;
+  std::vector<std::pair<int, int>> descriptors;  // ours → the child's number; 0..2 missing: /dev/null
+  bool new_session = true;
+  bool identity_userns = false;          // see CCBOX_PLAN_IDENTITY_USERNS
+  std::vector<std::string> cgroup_directories;  // the child puts itself into each before exec
+  std::vector<std::pair<int, std::uint64_t>> rlimits;  // RLIMIT_*, soft = hard
+};
+
+struct exit_status {
+  bool signalled = false;
+  int value = 0;  // exit code, or signal number
+  int code() const { return signalled ? 128 + value : value; }
+};
+
+// Owns a child through its pidfd. Destroying it kills (SIGKILL) and reaps.
+class child {
+ public:
+  child(pid_t pid, unique_fd pidfd) : pid_(pid), pidfd_(std::move(pidfd)) {}
+  child(child&& other) noexcept;
+  child& operator=(child&& other) noexcept;
+  ~child();
+
+  pid_t pid() const { return pid_; }
+  int pidfd() const { return pidfd_.get(); }  // readable when it has ended
+  result<void> signal(int number) const;      // through the pidfd: never a recycled pid
+  std::optional<exit_status> try_wait();      // reaps if it has ended
+  result<exit_status> wait();                 // blocks
+
+ private:
+  pid_t pid_ = -1;
+  unique_fd pidfd_;
+  std::optional<exit_status> status_;
+};
+
+// Errors say which step failed: exec, a cgroup, the id map, a limit.
+result<child> spawn(const spawn_request& request);
+
+// A read-only sealed memfd with these bytes.
+result<unique_fd> sealed_file(const std::string& name, std::string_view bytes);
+
+}  // namespace ccbox

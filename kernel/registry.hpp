@@ -1,0 +1,53 @@
+// The plugins of this process: loaded, created and probed once at boot, with what was skipped and why.
+//
+// Threads: build() on the main thread; afterwards everything is const and may be read from any thread.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "backend.hpp"
+#include "manifest.hpp"
+#include "plugin_loader.hpp"
+#include "result.hpp"
+
+namespace ccbox {
+
+struct plugin_status {
+  std::string path;
+  std::string name;     // empty if it was not loaded
+  std::string version;
+  std::string where;    // its line of the manifest
+  enum class outcome { loaded, disabled, skipped } state = outcome::skipped;
+  std::optional<error> failure;           // why it was skipped
+  std::optional<probe_result> probe;      // backends
+  std::vector<std::string> extensions;
+  int priority = 0;
+};
+
+class registry {
+ public:
+  // Bad plugins are reported in statuses() and skipped, unless the manifest says `required: true`: then an error.
+  static result<std::unique_ptr<registry>> build(const manifest& m, ccbox_probe_depth depth);
+  ~registry();
+
+  const std::vector<plugin_status>& statuses() const;
+  const backend* find_backend(std::string_view name) const;
+
+  // For a policy's backend request. "": the available backend with the highest priority, never `none`; native and
+  // microvm: the best of that kind; a name: that very plugin. Unavailable: an error with the probe's hint. It never
+  // steps down to another kind.
+  result<const backend*> select_backend(const std::string& request) const;
+
+  // Runs the full probe of one backend again, to explain a launch that failed.
+  result<probe_result> diagnose(std::string_view backend_name) const;
+
+ private:
+  registry();
+  struct impl;
+  std::unique_ptr<impl> impl_;
+};
+
+}  // namespace ccbox

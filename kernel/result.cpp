@@ -1,0 +1,107 @@
+#include "result.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace ccbox {
+
+std::string_view to_string(error_code code) {
+  switch (code) {
+    case error_code::invalid_argument: return "invalid_argument";
+    case error_code::not_found: return "not_found";
+    case error_code::conflict: return "conflict";
+    case error_code::illegal_state: return "illegal_state";
+    case error_code::permission_denied: return "permission_denied";
+    case error_code::unavailable: return "unavailable";
+    case error_code::unenforceable: return "unenforceable";
+    case error_code::too_large: return "too_large";
+    case error_code::timeout: return "timeout";
+    case error_code::failed: return "failed";
+  }
+  return "failed";
+}
+
+error system_error(std::string_view call, std::string_view object, int error_number, std::string hint) {
+  error e;
+  switch (error_number) {
+    case ENOENT:
+    case ENOTDIR: e.code = error_code::not_found; break;
+    case EACCES:
+    case EPERM:
+    case EROFS: e.code = error_code::permission_denied; break;
+    case EEXIST:
+    case EBUSY: e.code = error_code::conflict; break;
+    case E2BIG:
+    case ENAMETOOLONG:
+    case EFBIG: e.code = error_code::too_large; break;
+    default: e.code = error_code::failed;
+  }
+  e.what = std::string(call);
+  if (!object.empty()) e.what += " " + quoted(object);
+  const char* name = ::strerrorname_np(error_number);
+  e.what += std::string(": ") + ::strerror(error_number) + (name ? " (" + std::string(name) + ")" : "");
+  e.hint = std::move(hint);
+  return e;
+}
+
+void throw_exception_from_error(const error& e, const boost::source_location& where) {
+  throw std::logic_error("result without value at " + where.to_string() + ": " + e.what);
+}
+
+namespace {
+
+// Length of the well-formed UTF-8 sequence at the start of `text`, its code point in `point`; 0 if malformed.
+std::size_t utf8_sequence(std::string_view text, char32_t& point) {
+  auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char lead = byte(0);
+  std::size_t length = lead < 0x80 ? 1 : (lead >> 5) == 6 ? 2 : (lead >> 4) == 14 ? 3 : (lead >> 3) == 30 ? 4 : 0;
+  if (length == 0 || text.size() < length) return 0;
+  if (length == 1) {
+    point = lead;
+    return 1;
+  }
+  point = lead & (0x7f >> length);
+  for (std::size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+    point = (point << 6) | (byte(i) & 0x3f);
+  }
+  constexpr char32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
+  if (point < smallest[length] || point > 0x10ffff || (point >= 0xd800 && point < 0xe000)) return 0;
+  return length;
+}
+
+// What would move the cursor, colour the line, or reorder it (bidirectional controls) is not printed as it is.
+bool is_printable(char32_t point) {
+  if (point < 0x20 || (point >= 0x7f && point < 0xa0)) return false;
+  if (point == 0x061c || (point >= 0x200b && point <= 0x200f) || (point >= 0x2028 && point <= 0x202e)) return false;
+  if (point >= 0x2060 && point <= 0x206f) return false;
+  return point != 0xfeff && !(point >= 0xfff9 && point <= 0xfffb) && !(point >= 0xe0000 && point <= 0xe007f);
+}
+
+}  // namespace
+
+std::string quoted(std::string_view text) {
+  constexpr char hex[] = "0123456789abcdef";
+  std::string out = "'";
+  while (!text.empty()) {
+    char32_t point = 0;
+    const std::size_t length = utf8_sequence(text, point);
+    if (length > 0 && is_printable(point)) {
+      if (point == '\'' || point == '\\') out += '\\';
+      out += text.substr(0, length);
+      text.remove_prefix(length);
+      continue;
+    }
+    for (std::size_t i = 0; i < std::max<std::size_t>(length, 1); ++i) {
+      const auto byte = static_cast<unsigned char>(text[i]);
+      if (byte == '\n') out += "\\n";
+      else if (byte == '\t') out += "\\t";
+      else if (byte == '\r') out += "\\r";
+      else (out += "\\x") += {hex[byte >> 4], hex[byte & 15]};
+    }
+    text.remove_prefix(std::max<std::size_t>(length, 1));
+  }
+  return out + "'";
+}
+
+}  // namespace ccbox

@@ -1,0 +1,46 @@
+// One event of a session: the specification's event types and SandboxViolation, with their JSON forms.
+#pragma once
+
+#include <boost/json/fwd.hpp>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "result.hpp"
+
+namespace ccbox {
+
+enum class sandbox_event_type { stdout_data, stderr_data, exit, starting, ready, killed, violation };
+// "stdout", "stderr", "exit", "starting", "ready", "killed", "violation".
+std::string_view to_string(sandbox_event_type type);
+std::optional<sandbox_event_type> sandbox_event_type_from_name(std::string_view name);
+
+enum class kill_reason { oom, timeout, manual };
+std::string_view to_string(kill_reason reason);
+
+struct sandbox_violation {
+  std::string action;  // the denied verb, e.g. "file-write-create"
+  std::string target;  // path or host
+  std::optional<std::string> suggested_capability;
+  std::optional<std::string> raw;
+  bool operator==(const sandbox_violation&) const = default;
+};
+
+struct sandbox_event {
+  std::string session_id;
+  std::uint64_t sequence = 0;  // per session, from 1, without gaps; given by the bus
+  sandbox_event_type type = sandbox_event_type::starting;
+  std::uint64_t exec_id = 0;  // the command it belongs to; 0: the session itself
+  std::string data;           // stdout, stderr: raw bytes
+  int exit_code = 0;          // exit: the command's own, or 128 + signal
+  std::optional<kill_reason> reason;           // killed
+  std::optional<sandbox_violation> violation;  // violation
+};
+
+// Bytes that are not UTF-8 go as {"data": base64, "encoding": "base64"}; text as {"data": "..."}.
+boost::json::value to_json(const sandbox_event& event);
+boost::json::value to_json(const sandbox_violation& violation);
+result<sandbox_violation> sandbox_violation_from_json(const boost::json::value& value);
+
+}  // namespace ccbox

@@ -1,0 +1,43 @@
+// The second dispatch seam: wrap(command, spec) for callers that spawn processes themselves (ACP clients, the harness's
+// bash tool). It answers argv and environment; running them gives the same enclosure that the port would have made,
+// because both go through prepare().
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sandbox_port.hpp"
+
+namespace ccbox {
+
+// A policy with the backend and the plan that serve it: what both seams start from.
+struct prepared_launch {
+  policy rules;
+  const backend* chosen = nullptr;
+  plan how;
+  environment env;  // of the commands
+};
+result<prepared_launch> prepare(const sandbox_context& context, const sandbox_spec& spec);
+
+struct wrapped_command {
+  std::vector<std::string> argv;  // ccbox run --spec-json … -- command…
+  std::vector<std::pair<std::string, std::string>> env;
+  std::string backend;            // the plugin that will serve it
+  std::vector<std::string> warnings;
+};
+
+class sandbox_manager {
+ public:
+  // `runner`: the ccbox executable; `config_arguments`: the --plugins/--policy options that make it read the same files.
+  sandbox_manager(sandbox_context context, std::string runner, std::vector<std::string> config_arguments);
+  // Refuses what launch() refuses, now, rather than when the caller runs it. The environment is sanitised.
+  result<wrapped_command> wrap(const std::vector<std::string>& command, const sandbox_spec& spec) const;
+
+ private:
+  sandbox_context context_;
+  std::string runner_;
+  std::vector<std::string> config_arguments_;
+};
+
+}  // namespace ccbox

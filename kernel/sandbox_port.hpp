@@ -1,0 +1,45 @@
+// The first dispatch seam: launch → exec → events → destroy. The kernel owns the processes.
+//
+// Threads: the port may be used from any thread; a session's work runs on its own strand of the executor given.
+#pragma once
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "event_bus.hpp"
+#include "host.hpp"
+#include "policy_config.hpp"
+#include "registry.hpp"
+#include "session.hpp"
+
+namespace ccbox {
+
+// All that both seams share; the caller keeps it alive.
+struct sandbox_context {
+  const registry* plugins = nullptr;
+  const policy_config* config = nullptr;
+  host_facts host;
+  std::string init_path;
+};
+
+class sandbox_port {
+ public:
+  sandbox_port(boost::asio::any_io_executor executor, sandbox_context context, event_bus& bus);
+  ~sandbox_port();  // destroys what is left
+
+  // Compiles the policy, selects the backend, plans, starts. A refusal is unenforceable or unavailable, with the
+  // reason and the remedy, and starts nothing. A session id in use is a conflict.
+  boost::asio::awaitable<result<std::shared_ptr<session>>> launch(sandbox_spec spec);
+  std::shared_ptr<session> find(const std::string& session_id) const;
+  std::vector<sandbox_handle> list() const;
+  boost::asio::awaitable<void> shutdown();
+
+ private:
+  struct impl;
+  std::shared_ptr<impl> impl_;
+};
+
+}  // namespace ccbox

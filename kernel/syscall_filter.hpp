@@ -1,0 +1,23 @@
+// The base system-call filter that ccbox-init puts on itself and every command (built with libseccomp).
+//
+// It refuses what no command needs and escapes are made of: foreign architectures and x32, io_uring, TIOCSTI and
+// TIOCLINUX, new namespaces and mounts (clone3 answers ENOSYS so that glibc falls back to clone, whose flags can be
+// seen), ptrace and process_vm_*, keys, bpf, perf, userfaultfd, file handles, AF_UNIX sockets that could reach the
+// host's (socketpair streams stay), AF_VSOCK, AF_PACKET, AF_ALG, AF_NETLINK but NETLINK_ROUTE, and their kin; and making
+// a file set-user-id, because it would outlive the enclosure as a program that runs as the caller.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "result.hpp"
+
+namespace ccbox {
+
+enum class filter_architecture { native, x86_64, aarch64 };
+
+// struct sock_filter[] as bytes.
+// `root_caller`: openat2 answers ENOSYS too, because its mode (set-user-id) is in memory where no filter can look.
+result<std::string> build_base_filter(filter_architecture arch, bool root_caller);
+
+}  // namespace ccbox

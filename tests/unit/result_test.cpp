@@ -1,0 +1,32 @@
+#include "result.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace ccbox;
+
+TEST_CASE("quoted leaves printable text and UTF-8 alone") {
+  CHECK(quoted("plain") == "'plain'");
+  CHECK(quoted("b\xc3\xbc" "cher") == "'b\xc3\xbc" "cher'");
+}
+
+TEST_CASE("quoted escapes what could move the cursor, break the line or fake a quote") {
+  CHECK(quoted("a\nb\tc\r") == "'a\\nb\\tc\\r'");
+  CHECK(quoted("\x1b[31m") == "'\\x1b[31m'");
+  CHECK(quoted("it's") == "'it\\'s'");
+  CHECK(quoted("back\\slash") == "'back\\\\slash'");
+  CHECK(quoted(std::string_view("\0", 1)) == "'\\x00'");
+}
+
+TEST_CASE("quoted escapes bytes that are no UTF-8 and characters that reorder text") {
+  CHECK(quoted("\xff\xfe") == "'\\xff\\xfe'");
+  CHECK(quoted("\xc0\xaf") == "'\\xc0\\xaf'");          // overlong
+  CHECK(quoted("\xe2\x80\xae") == "'\\xe2\\x80\\xae'");  // right-to-left override
+  CHECK(quoted("\xc2\x9b") == "'\\xc2\\x9b'");          // C1 control
+}
+
+TEST_CASE("a failed system call names itself, its object and the errno") {
+  const auto e = system_error("open", "/etc/shadow", EACCES, "run as root");
+  CHECK(e.code == error_code::permission_denied);
+  CHECK(e.what == "open '/etc/shadow': Permission denied (EACCES)");
+  CHECK(e.hint == "run as root");
+}
