@@ -13,7 +13,9 @@
 //   shutdown {grace ms}: TERM all, then KILL, then exit
 //
 // init answers exec with started or failed, and started is followed by exactly one exited. End of the stream ends
-// init, and with it everything in the enclosure.
+// init, and with it everything in the enclosure; so does a payload that does not decode, so the kernel checks what it
+// sends first. Decoders refuse: bytes too few or too many, lengths and counts that lie, unknown flags; exec with an
+// empty argv, a NUL in a string, an env word that is not NAME=value, a cwd that is not absolute; over max_limits.
 #pragma once
 
 #include <cstddef>
@@ -31,6 +33,7 @@ constexpr std::uint32_t protocol_version = 1;
 constexpr std::size_t header_bytes = 16;
 constexpr std::size_t max_payload_bytes = 8 << 20;
 constexpr std::size_t max_descriptors = 8;
+constexpr std::uint32_t max_limits = 32;  // there are 16 RLIMIT_* today
 
 enum class frame_type : std::uint16_t {
   setup = 1, exec = 2, signal = 3, shutdown = 4,
