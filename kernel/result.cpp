@@ -104,4 +104,14 @@ std::string quoted(std::string_view text) {
   return out + "'";
 }
 
+bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    char32_t point = 0;
+    const std::size_t length = utf8_sequence(text, point);
+    if (length == 0) return false;
+    text.remove_prefix(length);
+  }
+  return true;
+}
+
 }  // namespace ccbox

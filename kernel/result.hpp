@@ -46,4 +46,7 @@ error system_error(std::string_view call, std::string_view object, int error_num
 // sandboxed process, a file name or a config file can influence goes through it.
 std::string quoted(std::string_view text);
 
+// Well-formed UTF-8: no overlong forms, no surrogates, nothing past U+10FFFF.
+bool is_utf8(std::string_view text);
+
 }  // namespace ccbox

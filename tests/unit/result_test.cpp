@@ -30,3 +30,14 @@ TEST_CASE("a failed system call names itself, its object and the errno") {
   CHECK(e.what == "open '/etc/shadow': Permission denied (EACCES)");
   CHECK(e.hint == "run as root");
 }
+
+TEST_CASE("is_utf8 takes well-formed text only") {
+  CHECK(is_utf8(""));
+  CHECK(is_utf8("b\xc3\xbc" "cher \xf0\x9f\x8c\xb3"));
+  CHECK(is_utf8(std::string_view("a\0b", 3)));
+  CHECK_FALSE(is_utf8("\xff"));
+  CHECK_FALSE(is_utf8("\xc0\xaf"));          // overlong
+  CHECK_FALSE(is_utf8("\xed\xa0\x80"));      // surrogate
+  CHECK_FALSE(is_utf8("\xf4\x90\x80\x80"));  // past U+10FFFF
+  CHECK_FALSE(is_utf8("cut \xe2\x82"));
+}
