@@ -1,0 +1,4 @@
+// The ABI header in C++20.
+#include "ccbox/plugin.h"
+
+#include "abi_use.h"
