@@ -4,7 +4,17 @@
 // changes nothing. One policy feeds both dispatch seams. It is a value: immutable once compiled.
 //
 // Order of rules: mounts first (a mount inside another comes after it, so applying in order gives the most specific
-// one the last word), then read denies, write denies, name denies, exempts, exec rules.
+// one the last word), then read denies, write denies, name denies, exempts, exec rules. A read deny inside a write
+// deny stays a read deny: a backend that re-binds a write-denied directory masks what is denied in it afterwards.
+//
+// What a deny covers: its path and everything below it. A read deny denies writing too (the write deny of the same
+// path is listed only where that matters: on macOS and where fs_read_deny is waived). A deny that is a glob is
+// listed for macOS alone; on Linux its existing matches are rules of their own (origin existing_match) and its future
+// ones name denies.
+//
+// A deny has one rule for each place that shows it, and one without guest_path if no mount shows it. The literal
+// spelling comes first; where it runs through a symbolic link its type is symlink and the rule for the target
+// (is_target) follows: only the target can be masked or bound, the link's own name is kept by a name deny.
 #pragma once
 
 #include <cstdint>
@@ -34,12 +44,13 @@ struct rule {
   rule_kind kind = rule_kind::mount;
   rule_origin origin = rule_origin::spec;
   rule_bits bit = 0;
-  std::string path;        // host path or glob, absolute, `//`, `.` and trailing `/` removed
-  std::string guest_path;  // inside; NAME rules: the writable root they are anchored to
+  std::string path;        // absolute host path, `//`, `.` and trailing `/` removed; NAME rules: see below
+  std::string guest_path;  // inside; empty: nothing inside shows it. NAME rules: the writable root it is anchored to
   bool read_only = false;  // mount
   bool glob = false;
   bool is_target = false;  // the symlink-resolved spelling of the rule before it
   path_type type = path_type::missing;
+  // NAME rules with `glob`: `path` is relative to guest_path (see glob.hpp); without: one absolute path *inside*.
   std::string reason;      // one line, e.g. "mandatory deny: git runs what is in hooks (config/policy.yaml:40:5)"
 };
 

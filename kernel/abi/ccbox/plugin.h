@@ -170,7 +170,7 @@ enum {
   CCBOX_RULE_GLOB = 1u << 1,      /* `path` has * or ? */
   CCBOX_RULE_EXISTS = 1u << 2,    /* the path exists on the host now */
   CCBOX_RULE_DIRECTORY = 1u << 3, /* ... as a directory */
-  CCBOX_RULE_SYMLINK = 1u << 4,   /* ... as a symbolic link (never followed for you) */
+  CCBOX_RULE_SYMLINK = 1u << 4,   /* ... as, or through, a symbolic link (never followed for you) */
   CCBOX_RULE_SYSTEM = 1u << 5,    /* MOUNT: part of the operating system's view, not of the spec */
   CCBOX_RULE_TARGET = 1u << 6     /* the symlink-resolved spelling of the rule before it */
 };
@@ -179,8 +179,8 @@ typedef struct ccbox_rule {
   ccbox_rule_kind kind;
   uint32_t flags;
   uint64_t bit;
-  ccbox_str path;       /* absolute host path or glob */
-  ccbox_str guest_path; /* absolute path inside; same as `path` unless the spec mounts it elsewhere */
+  ccbox_str path;       /* absolute host path or glob; NAME kinds: a glob relative to guest_path or one path inside */
+  ccbox_str guest_path; /* absolute path inside; empty: no mount shows it. NAME kinds: the writable root it is for */
   ccbox_str reason;     /* for people */
 } ccbox_rule;
 
