@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "utf8.hpp"
+
 namespace ccbox {
 
 std::string_view to_string(error_code code) {
@@ -49,26 +51,6 @@ void throw_exception_from_error(const error& e, const boost::source_location& wh
 }
 
 namespace {
-
-// Length of the well-formed UTF-8 sequence at the start of `text`, its code point in `point`; 0 if malformed.
-std::size_t utf8_sequence(std::string_view text, char32_t& point) {
-  auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char lead = byte(0);
-  std::size_t length = lead < 0x80 ? 1 : (lead >> 5) == 6 ? 2 : (lead >> 4) == 14 ? 3 : (lead >> 3) == 30 ? 4 : 0;
-  if (length == 0 || text.size() < length) return 0;
-  if (length == 1) {
-    point = lead;
-    return 1;
-  }
-  point = lead & (0x7f >> length);
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-    point = (point << 6) | (byte(i) & 0x3f);
-  }
-  constexpr char32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
-  if (point < smallest[length] || point > 0x10ffff || (point >= 0xd800 && point < 0xe000)) return 0;
-  return length;
-}
 
 // What would move the cursor, colour the line, or reorder it (bidirectional controls) is not printed as it is.
 bool is_printable(char32_t point) {
