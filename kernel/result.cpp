@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "utf8.hpp"
-
 namespace ccbox {
 
 std::string_view to_string(error_code code) {
@@ -84,16 +82,6 @@ std::string quoted(std::string_view text) {
     text.remove_prefix(std::max<std::size_t>(length, 1));
   }
   return out + "'";
-}
-
-bool is_utf8(std::string_view text) {
-  while (!text.empty()) {
-    char32_t point = 0;
-    const std::size_t length = utf8_sequence(text, point);
-    if (length == 0) return false;
-    text.remove_prefix(length);
-  }
-  return true;
 }
 
 }  // namespace ccbox

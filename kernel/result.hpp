@@ -10,6 +10,8 @@
 #include <string_view>
 #include <utility>
 
+#include "utf8.hpp"
+
 namespace ccbox {
 
 enum class error_code {
@@ -45,8 +47,5 @@ error system_error(std::string_view call, std::string_view object, int error_num
 // `text` in single quotes with everything unprintable escaped: for log lines, messages and terminals. Whatever a
 // sandboxed process, a file name or a config file can influence goes through it.
 std::string quoted(std::string_view text);
-
-// Well-formed UTF-8: no overlong forms, no surrogates, nothing past U+10FFFF.
-bool is_utf8(std::string_view text);
 
 }  // namespace ccbox
