@@ -31,16 +31,19 @@ struct sandbox_event {
   std::string session_id;
   std::uint64_t sequence = 0;  // per session, from 1, without gaps; given by the bus
   sandbox_event_type type = sandbox_event_type::starting;
-  std::uint64_t exec_id = 0;  // the command it belongs to; 0: the session itself
-  std::string data;           // stdout, stderr: raw bytes
-  int exit_code = 0;          // exit: the command's own, or 128 + signal
+  std::uint64_t exec_id = 0;                   // the command it belongs to; 0: the session itself
+  std::string data;                            // stdout, stderr: raw bytes
+  int exit_code = 0;                           // exit: the command's own, or 128 + signal
   std::optional<kill_reason> reason;           // killed
   std::optional<sandbox_violation> violation;  // violation
 };
 
+// sessionId, sequence, type, execId unless 0, and what the type carries: data, exitCode, reason or violation.
 // Bytes that are not UTF-8 go as {"data": base64, "encoding": "base64"}; text as {"data": "..."}.
 boost::json::value to_json(const sandbox_event& event);
 boost::json::value to_json(const sandbox_violation& violation);
+// Strict as sandbox_spec_from_json is: it reads what plugins emit. Bytes of target and raw that are not UTF-8
+// have become U+FFFD on the way into JSON.
 result<sandbox_violation> sandbox_violation_from_json(const boost::json::value& value);
 
 }  // namespace ccbox
