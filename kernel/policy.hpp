@@ -24,6 +24,7 @@
 
 #include "environment.hpp"
 #include "host.hpp"
+#include "path_spelling.hpp"
 #include "policy_config.hpp"
 #include "result.hpp"
 #include "rule_bits.hpp"
@@ -37,8 +38,6 @@ std::string_view to_string(rule_kind kind);
 // Where a rule comes from: "why" for explain and check.
 enum class rule_origin { system, spec, mode, runner_state, protected_path, secret, mandatory, existing_match };
 std::string_view to_string(rule_origin origin);
-
-enum class path_type { missing, directory, file, symlink, other };
 
 struct rule {
   rule_kind kind = rule_kind::mount;
