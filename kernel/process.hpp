@@ -1,8 +1,11 @@
 // Starting and owning one process of the host. The only place that forks.
 //
-// What a child inherits is the list in `descriptors` and nothing else (close_range). It dies with the *thread* that
-// spawned it (PDEATHSIG), so spawn from one that lives as long as the child: the main thread, or the server's spawner.
-// process_linux.cpp holds the Linux side.
+// What a child inherits is the list in `descriptors` and nothing else (close_range): signal handlers, ignored
+// signals and the signal mask start afresh. It dies with the *thread* that spawned it (PDEATHSIG), so spawn
+// from one that lives as long as the child: the main thread, or the server's spawner. [any thread]
+//
+// spawn() costs a vfork whatever the size of the caller: the calling thread stands still until the child has
+// executed. process_linux.cpp holds the Linux side.
 #pragma once
 
 #include <sys/types.h>
@@ -10,6 +13,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -19,13 +23,15 @@
 namespace ccbox {
 
 struct spawn_request {
-  std::vector<std::string> argv;  // argv[0] absolute: no PATH search
-  std::vector<std::pair<std::string, std::string>> env;
-  std::vector<std::pair<int, int>> descriptors;  // ours → the child's number; 0..2 missing: /dev/null
+  std::vector<std::string> argv = {};  // argv[0] absolute: no PATH search
+  std::vector<std::pair<std::string, std::string>> env = {};
+  std::vector<std::pair<int, int>> descriptors = {};  // ours → the child's number; 0..2 missing: /dev/null
   bool new_session = true;
-  bool identity_userns = false;          // see CCBOX_PLAN_IDENTITY_USERNS
-  std::vector<std::string> cgroup_directories;  // the child puts itself into each before exec
-  std::vector<std::pair<int, std::uint64_t>> rlimits;  // RLIMIT_*, soft = hard
+  bool outlives_parent = false;  // no PDEATHSIG: it ends by itself when a descriptor of ours closes
+  bool identity_userns = false;  // see CCBOX_PLAN_IDENTITY_USERNS
+  std::vector<std::string> cgroup_directories = {};  // the child puts itself into each before exec
+  // RLIMIT_*, soft = hard; one that is above the present hard limit leaves that.
+  std::vector<std::pair<int, std::uint64_t>> rlimits = {};
 };
 
 struct exit_status {
@@ -34,7 +40,8 @@ struct exit_status {
   int code() const { return signalled ? 128 + value : value; }
 };
 
-// Owns a child through its pidfd. Destroying it kills (SIGKILL) and reaps.
+// Owns a child through its pidfd. Destroying it kills (SIGKILL) and reaps. If somebody else reaped it (a
+// SIGCHLD that is ignored, a stray wait), its end is known but not its status: that reads as exit code 255.
 class child {
  public:
   child(pid_t pid, unique_fd pidfd) : pid_(pid), pidfd_(std::move(pidfd)) {}
@@ -57,7 +64,7 @@ class child {
 // Errors say which step failed: exec, a cgroup, the id map, a limit.
 result<child> spawn(const spawn_request& request);
 
-// A read-only sealed memfd with these bytes.
+// A read-only sealed memfd with these bytes, at offset 0. `name` is for /proc only.
 result<unique_fd> sealed_file(const std::string& name, std::string_view bytes);
 
 }  // namespace ccbox
