@@ -58,16 +58,14 @@ bool is_printable(char32_t point) {
   return point != 0xfeff && !(point >= 0xfff9 && point <= 0xfffb) && !(point >= 0xe0000 && point <= 0xe007f);
 }
 
-}  // namespace
-
-std::string quoted(std::string_view text) {
+std::string escaped(std::string_view text, bool escape_quotes) {
   constexpr char hex[] = "0123456789abcdef";
-  std::string out = "'";
+  std::string out;
   while (!text.empty()) {
     char32_t point = 0;
     const std::size_t length = utf8_sequence(text, point);
     if (length > 0 && is_printable(point)) {
-      if (point == '\'' || point == '\\') out += '\\';
+      if (escape_quotes && (point == '\'' || point == '\\')) out += '\\';
       out += text.substr(0, length);
       text.remove_prefix(length);
       continue;
@@ -81,7 +79,13 @@ std::string quoted(std::string_view text) {
     }
     text.remove_prefix(std::max<std::size_t>(length, 1));
   }
-  return out + "'";
+  return out;
 }
+
+}  // namespace
+
+std::string quoted(std::string_view text) { return "'" + escaped(text, true) + "'"; }
+
+std::string printable(std::string_view text) { return escaped(text, false); }
 
 }  // namespace ccbox

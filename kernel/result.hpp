@@ -47,5 +47,7 @@ error system_error(std::string_view call, std::string_view object, int error_num
 // `text` in single quotes with everything unprintable escaped: for log lines, messages and terminals. Whatever a
 // sandboxed process, a file name or a config file can influence goes through it.
 std::string quoted(std::string_view text);
+// The same without the quotes, for a text that stands alone on its line; quotes and backslashes stay as they are.
+std::string printable(std::string_view text);
 
 }  // namespace ccbox

@@ -14,6 +14,7 @@
 #include <sstream>
 
 #include "unique_fd.hpp"
+#include "utf8.hpp"
 
 namespace ccbox {
 
@@ -219,12 +220,6 @@ class tree_builder final : public YAML::EventHandler {
   std::size_t alias_weight_ = 0;
 };
 
-// As a file name stands in messages: as it is, unless something in it cannot be printed.
-std::string printable_name(const std::string& name) {
-  auto text = quoted(name);
-  return text.size() == name.size() + 2 ? name : text;
-}
-
 // The parser takes 0x04 for the end of the text and passes other bytes on; a policy must not end early.
 std::optional<error> refuse_bytes(std::string_view text, const std::string& name) {
   position at;
@@ -356,7 +351,7 @@ result<void> yaml_value::require_keys(std::initializer_list<std::string_view> kn
 }
 
 result<yaml_value> load_yaml_text(std::string_view text, const std::string& name) {
-  const auto file = std::make_shared<const std::string>(printable_name(name));
+  const auto file = std::make_shared<const std::string>(printable(name));
   if (text.size() > max_file_bytes)
     return error{error_code::too_large, *file + ": larger than 4 MiB",
                  "a configuration file is a few kilobytes"};

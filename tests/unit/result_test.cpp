@@ -41,3 +41,7 @@ TEST_CASE("is_utf8 takes well-formed text only") {
   CHECK_FALSE(is_utf8("\xf4\x90\x80\x80"));  // past U+10FFFF
   CHECK_FALSE(is_utf8("cut \xe2\x82"));
 }
+
+TEST_CASE("printable escapes as quoted does, but leaves quotes and backslashes alone") {
+  CHECK(printable("it's C:\\x\n\x1b[0m") == "it's C:\\x\\n\\x1b[0m");
+}
