@@ -1,5 +1,7 @@
-// One event a line on standard error: `level=info event=launch session='s1' took_ms=4`. spdlog does the writing and
-// stays out of this header. Values go through quoted() unless they are plain words or numbers. Never secrets.
+// One event a line on standard error: `level=info event=launch session=s1 what='no such file' took_ms=4`.
+// spdlog does the writing and stays out of this header. Values go through quoted() unless they are plain
+// words or numbers. Never secrets. The level is info until set_log_level says otherwise. May be called from
+// any thread.
 #pragma once
 
 #include <concepts>
