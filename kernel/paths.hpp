@@ -14,7 +14,10 @@ struct installation {
   std::string policy;            // policy.yaml
 };
 
-// From /proc/self/exe: <prefix>/bin/ccbox → <prefix>/lib/ccbox/..., <prefix>/etc/ccbox/..., else the build tree.
+// From /proc/self/exe: <prefix>/bin/ccbox → <prefix>/lib/ccbox/..., <prefix>/etc/ccbox/... (/etc/ccbox for
+// /usr). An executable inside the build directory that this library was built in finds the build tree and the
+// source's config/.
 result<installation> find_installation();
+result<installation> find_installation_of(const std::string& executable);
 
 }  // namespace ccbox
