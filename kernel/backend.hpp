@@ -1,5 +1,8 @@
-// A loaded plugin that answers "ccbox.backend/1", as C++ values. Never throws what the plugin did wrong: a bad
-// answer (unknown bits, an empty argv, a relative argv[0], text that is no UTF-8) is an error naming the plugin.
+// A loaded plugin that answers "ccbox.backend/1", as C++ values. Never throws what the plugin did wrong: a
+// bad answer (an empty argv, a relative argv[0], text that is no UTF-8) is an error naming the plugin; bits
+// and flags that this kernel does not know count for nothing.
+//
+// Borrows the plugin and its table, which must outlive it. probe() on the main thread; the rest on any.
 #pragma once
 
 #include <string>
@@ -24,14 +27,17 @@ class backend {
  public:
   backend(std::string name, std::string version, ccbox_plugin* plugin, const ccbox_backend* table);
 
+  // The plugin's table is complete and names a kind that exists. probe() and make_plan() refuse without it.
+  result<void> validate() const;
+
   const std::string& name() const { return name_; }
   const std::string& version() const { return version_; }
   const std::string& kind() const { return kind_; }  // native, microvm, none
 
   result<probe_result> probe(ccbox_probe_depth depth) const;
 
-  // Refuses (unenforceable) when policy.required has a bit that the plan does not enforce; the message names the
-  // rule, an example of what it would have refused, and the remedy (`--without NAME`).
+  // Refuses (unenforceable) when policy.required has a bit that the plan does not enforce; the message names
+  // the rule, an example of what it would have refused, and the remedy (`--without NAME`).
   result<plan> make_plan(const policy& p, const std::string& init_path) const;
 
  private:
