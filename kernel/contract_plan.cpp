@@ -348,8 +348,9 @@ void truncated_request_is_read_within_its_size(const subject& s) {
       offsetof(ccbox_plan_request, init_path)};
   for (const auto end : ends) {
     const auto answer = ask_plan(i, ordinary_input(s), {.request_size = static_cast<std::uint32_t>(end)});
-    expect(!answer.ok() || end > offsetof(ccbox_plan_request, channel_fd),
-           "a request of " + std::to_string(end) + " bytes has no control channel and is planned all the same");
+    expect(
+        !answer.ok() || end > offsetof(ccbox_plan_request, channel_fd),
+        "a request of " + std::to_string(end) + " bytes has no control channel and is planned all the same");
   }
 }
 

@@ -184,6 +184,8 @@ static ccbox_status probe(ccbox_plugin *plugin, const ccbox_probe_request *reque
   if (!PLUGIN_IS("probe_has_no_note")) write_text(&result->note, "breaks promises when asked to");
   if (PLUGIN_IS("probe_overflows") && result->note.capacity > 0) memset(result->note.ptr, 'x', 41);
   if (PLUGIN_IS("probe_claims_unknown_bits")) result->enforced |= (uint64_t)1 << 50;
+  if (PLUGIN_IS("none_with_claims")) result->enforced |= CCBOX_RULE_PID_ISOLATION;
+  if (PLUGIN_IS("probe_text_is_no_utf8")) write_text(&result->note, "\xff");
   if (PLUGIN_IS("probe_claims_a_kernel")) result->enforced |= CCBOX_RULE_KERNEL_BOUNDARY;
   if (PLUGIN_IS("probe_claims_more")) result->enforced |= CCBOX_RULE_EXEC_DENY;
   if (PLUGIN_IS("probe_available_is_two")) result->available = 2;
@@ -321,7 +323,8 @@ static ccbox_status plan(ccbox_plugin *plugin, const ccbox_plan_request *request
   sink->enforces(sink->ctx, bits);
   if (PLUGIN_IS("enforces_twice")) sink->enforces(sink->ctx, bits);
   if (PLUGIN_IS("flags_are_unknown")) sink->flags(sink->ctx, 0x1000);
-  if (!(bits & CCBOX_RULE_FS_BINDS_ONLY)) sink->flags(sink->ctx, CCBOX_PLAN_UNCONFINED);
+  if (PLUGIN_IS("unconfined_and_native") || PLUGIN_IS("unconfined_with_a_boundary"))
+    sink->flags(sink->ctx, CCBOX_PLAN_UNCONFINED);
   return CCBOX_OK;
 }
 
@@ -330,6 +333,7 @@ static ccbox_status plan(ccbox_plugin *plugin, const ccbox_plan_request *request
 static const ccbox_backend backend = {sizeof(ccbox_backend), 0, {"native", 6}, probe, plan};
 static const ccbox_backend copy_of_backend = {sizeof(ccbox_backend), 0, {"native", 6}, probe, plan};
 static const ccbox_backend odd_kind = {sizeof(ccbox_backend), 0, {"docker", 6}, probe, plan};
+static const ccbox_backend kind_none = {sizeof(ccbox_backend), 0, {"none", 4}, probe, plan};
 static const ccbox_backend without_plan = {sizeof(ccbox_backend), 0, {"native", 6}, probe, NULL};
 static const ccbox_backend one_member_short = {offsetof(ccbox_backend, plan), 0, {"native", 6}, probe, plan};
 
@@ -342,6 +346,7 @@ static const void *get_extension(ccbox_plugin *plugin, ccbox_str name) {
   if (!equals(name, CCBOX_BACKEND_EXTENSION)) return NULL;
   if (PLUGIN_IS("extension_moves")) return ++calls % 2 ? &backend : &copy_of_backend;
   if (PLUGIN_IS("kind_is_unknown")) return &odd_kind;
+  if (PLUGIN_IS("none_with_claims") || PLUGIN_IS("unconfined_with_a_boundary")) return &kind_none;
   if (PLUGIN_IS("plan_is_missing")) return &without_plan;
   if (PLUGIN_IS("table_is_short")) return &one_member_short;
   return &backend;
