@@ -116,7 +116,7 @@ class tree_walk {
       if (auto added = add(request_.root, path_type::directory, std::nullopt); !added) return added.error();
       return std::move(found_);
     }
-    if (auto walked = walk(root.get(), request_.root, request_.state, exempt_.start(), 0); !walked)
+    if (auto walked = walk(root.get(), request_.root, request_.state, request_.exempt_state, 0); !walked)
       return walked.error();
     std::sort(found_.matches.begin(), found_.matches.end(),
               [](const auto& a, const auto& b) { return a.path < b.path; });

@@ -34,9 +34,10 @@ struct existing_matches {
 };
 
 struct match_request {
-  std::string root;            // a directory, resolved
-  glob_set::state state;       // of `deny` at the root
-  std::set<std::string> skip;  // absolute paths that are denied as a whole already
+  std::string root;              // a directory, resolved
+  glob_set::state state;         // of `deny` at the root
+  glob_set::state exempt_state;  // of `exempt` there
+  std::set<std::string> skip;    // absolute paths that are denied as a whole already
   std::size_t limit = 2000;
 };
 

@@ -53,19 +53,22 @@ walk_result walk(std::string_view path) {
   push_components(pending, path);
   out.path = "/";
   int links = 0;
+  bool known_missing = false;  // then nothing below it exists either
   while (!pending.empty()) {
     const std::string part = std::move(pending.back());
     pending.pop_back();
     if (part == "..") {
       out.path = std::string(parent_path(out.path));
+      known_missing = false;
       out.type = path_type::directory;
       continue;
     }
     const std::string next = join_path(out.path, part);
     if (is_kernel_tree(next)) out.magic = true;
     struct stat info;
-    if (::lstat(next.c_str(), &info) != 0) {
-      if (errno == EACCES && out.blocked_by.empty()) out.blocked_by = out.path;
+    if (known_missing || ::lstat(next.c_str(), &info) != 0) {
+      if (!known_missing && errno == EACCES && out.blocked_by.empty()) out.blocked_by = out.path;
+      known_missing = true;
       out.path = next;
       out.type = path_type::missing;
       continue;
@@ -169,14 +172,14 @@ path_spelling spell_path(std::string_view path) {
   out.literal = std::move(literal);
   out.magic = out.magic || seen.magic;
   out.blocked_by = std::move(seen.blocked_by);
-  out.type = type_of(out.literal);
   if (!seen.resolved) {
     out.resolved = out.literal;
-    out.resolved_type = out.type;
+    out.type = out.resolved_type = type_of(out.literal);
     out.through_symlink = true;
     return out;
   }
   out.through_symlink = seen.path != out.literal;
+  out.type = out.through_symlink ? type_of(out.literal) : seen.type;
   out.resolved = std::move(seen.path);
   out.resolved_type = seen.type;
   return out;

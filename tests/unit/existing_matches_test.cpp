@@ -25,7 +25,7 @@ glob_set set_of(std::initializer_list<std::string_view> patterns) {
 
 existing_matches find(const std::string& root, const glob_set& deny, const glob_set& exempt = {},
                       std::set<std::string> skip = {}) {
-  auto found = find_existing_matches({root, deny.start(), std::move(skip), 100}, deny, exempt);
+  auto found = find_existing_matches({root, deny.start(), exempt.start(), std::move(skip), 100}, deny, exempt);
   REQUIRE(found.has_value());
   return *found;
 }
@@ -112,8 +112,8 @@ TEST_CASE("more matches than the limit are refused; the message names the root a
   for (int i = 0; i < 11; ++i)
     dir.write("d/" + std::to_string(i) + ".key", "x");
   const auto deny = set_of({"*.key"});
-  CHECK(find_existing_matches({dir.path(), deny.start(), {}, 11}, deny, {}).has_value());
-  const auto refused = find_existing_matches({dir.path(), deny.start(), {}, 10}, deny, {});
+  CHECK(find_existing_matches({dir.path(), deny.start(), {}, {}, 11}, deny, {}).has_value());
+  const auto refused = find_existing_matches({dir.path(), deny.start(), {}, {}, 10}, deny, {});
   REQUIRE_FALSE(refused.has_value());
   CHECK(refused.error().code == error_code::too_large);
   CHECK(refused.error().what.find("more than 10 existing files below '" + dir.path() + "'") == 0);
@@ -151,7 +151,7 @@ TEST_CASE("a state that has got somewhere already goes on from there") {
   dir.write("hooks/pre-commit", "x");
   dir.write("config", "x");
   const auto deny = set_of({"**/.git/hooks/*", "**/.git/config"});
-  const auto found = find_existing_matches({dir.path(), deny.step(deny.start(), ".git"), {}, 10}, deny, {});
+  const auto found = find_existing_matches({dir.path(), deny.step(deny.start(), ".git"), {}, {}, 10}, deny, {});
   REQUIRE(found.has_value());
   CHECK(paths(dir, *found) == strings{"config", "hooks"});
 }
@@ -183,7 +183,7 @@ TEST_CASE("a bare repository is found by what it is made of") {
 
 TEST_CASE("a root that is missing is an error that names it") {
   const test::temporary_directory dir;
-  const auto found = find_existing_matches({dir / "none", {}, {}, 10}, set_of({"x"}), {});
+  const auto found = find_existing_matches({dir / "none", {}, {}, {}, 10}, set_of({"x"}), {});
   REQUIRE_FALSE(found.has_value());
   CHECK(found.error().code == error_code::not_found);
   CHECK(found.error().what.find("none") != std::string::npos);
@@ -191,7 +191,7 @@ TEST_CASE("a root that is missing is an error that names it") {
 
 TEST_CASE("kernel file systems are not walked") {
   const auto deny = set_of({"status"});
-  const auto found = find_existing_matches({"/proc", deny.start(), {}, 10}, deny, {});
+  const auto found = find_existing_matches({"/proc", deny.start(), {}, {}, 10}, deny, {});
   REQUIRE(found.has_value());
   CHECK(found->matches.empty());
 }
