@@ -15,12 +15,12 @@ struct host_facts {
   host_platform platform = host_platform::linux_like;
   uid_t uid = 0;  // effective
   gid_t gid = 0;
-  std::string home;                                 // the caller's, absolute; from $HOME, else the user database
-  // Homes whose secrets a mount may show besides: the account's own where $HOME says something else and, for a root
-  // caller, those of all people in the user database.
+  std::string home;  // the caller's, absolute; from $HOME, else the user database
+  // Homes whose secrets a mount may show besides: the account's own where $HOME says something else and, for
+  // a root caller, those of all people in the user database.
   std::vector<std::string> other_homes;
-  std::map<std::string, std::string> environment;   // the caller's
-  std::string current_directory;                    // absolute; empty if it was deleted
+  std::map<std::string, std::string> environment;  // the caller's
+  std::string current_directory;                   // absolute; empty if it was deleted
 };
 
 host_facts gather_host_facts();

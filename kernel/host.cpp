@@ -1,0 +1,105 @@
+#include "host.hpp"
+
+#include <limits.h>
+#include <pwd.h>
+#include <unistd.h>
+#include <algorithm>
+#include <fstream>
+#include <optional>
+
+#include "path_spelling.hpp"
+
+extern char** environ;
+
+namespace ccbox {
+
+namespace {
+
+constexpr uid_t first_person = 1000;  // below are accounts of services
+
+struct account {
+  uid_t uid = 0;
+  std::string home;
+};
+
+// The local user database, read as text: the name service would ask a directory server for everybody.
+std::vector<account> local_accounts() {
+  std::vector<account> out;
+  std::ifstream file("/etc/passwd");
+  for (std::string line; std::getline(file, line);) {
+    std::vector<std::string> fields;
+    for (std::size_t begin = 0;;) {
+      const auto end = line.find(':', begin);
+      fields.push_back(line.substr(begin, end - begin));
+      if (end == std::string::npos) break;
+      begin = end + 1;
+    }
+    if (fields.size() < 7 || fields[2].empty() || fields[2].size() > 10) continue;
+    if (fields[2].find_first_not_of("0123456789") != std::string::npos) continue;
+    out.push_back({static_cast<uid_t>(std::stoull(fields[2])), fields[5]});
+  }
+  return out;
+}
+
+std::optional<std::string> account_home(uid_t uid, const std::vector<account>& accounts) {
+  for (const auto& a : accounts)
+    if (a.uid == uid) return a.home;
+  // Not a local account: the name service knows it.
+  passwd entry{};
+  passwd* found = nullptr;
+  std::vector<char> buffer(16 << 10);
+  if (::getpwuid_r(uid, &entry, buffer.data(), buffer.size(), &found) == 0 && found && found->pw_dir)
+    return std::string(found->pw_dir);
+  return std::nullopt;
+}
+
+bool is_home(std::string_view path) {
+  return path.starts_with('/') && path != "/";
+}
+
+}  // namespace
+
+host_facts gather_host_facts() {
+  host_facts facts;
+#if defined(__linux__)
+  facts.platform = host_platform::linux_like;
+#elif defined(__APPLE__)
+  facts.platform = host_platform::macos;
+#else
+  facts.platform = host_platform::other;
+#endif
+  facts.uid = ::geteuid();
+  facts.gid = ::getegid();
+  for (char** entry = environ; entry && *entry; ++entry) {
+    const std::string_view text = *entry;
+    const auto equals = text.find('=');
+    if (equals == std::string_view::npos) continue;
+    // The first of two wins, as it does for getenv.
+    facts.environment.emplace(text.substr(0, equals), text.substr(equals + 1));
+  }
+  const auto accounts = local_accounts();
+  const auto own = account_home(facts.uid, accounts);
+  if (const auto home = facts.environment.find("HOME");
+      home != facts.environment.end() && is_home(home->second))
+    facts.home = normalise_path(home->second);
+  else if (own && is_home(*own))
+    facts.home = normalise_path(*own);
+
+  const auto add = [&](std::string_view home) {
+    if (!is_home(home)) return;
+    std::string path = normalise_path(home);
+    if (path == facts.home) return;
+    if (std::find(facts.other_homes.begin(), facts.other_homes.end(), path) == facts.other_homes.end())
+      facts.other_homes.push_back(std::move(path));
+  };
+  if (own) add(*own);
+  if (facts.uid == 0)
+    for (const auto& a : accounts)
+      if (a.uid >= first_person && a.uid != 65534) add(a.home);
+
+  char directory[PATH_MAX];
+  if (::getcwd(directory, sizeof directory) && directory[0] == '/') facts.current_directory = directory;
+  return facts;
+}
+
+}  // namespace ccbox
