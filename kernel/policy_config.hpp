@@ -18,10 +18,10 @@ struct config_entry {
 };
 
 struct environment_config {
-  std::vector<std::string> allow;            // names, `LC_*` globs: the allow-list the environment is built from
-  std::vector<std::string> deny;             // names and globs dropped whatever the allow-list says; case-insensitive
-  std::vector<std::string> secret_names;     // substrings of names
-  std::vector<std::string> secret_values;    // prefixes or globs of values, e.g. "ghp_*", "*-----BEGIN*"
+  std::vector<std::string> allow;  // names, `LC_*` globs: the allow-list the environment is built from
+  std::vector<std::string> deny;   // names and globs dropped whatever the allow-list says; case-insensitive
+  std::vector<std::string> secret_names;   // substrings of names
+  std::vector<std::string> secret_values;  // prefixes or globs of values, e.g. "ghp_*", "*-----BEGIN*"
 };
 
 struct policy_config {
@@ -29,13 +29,13 @@ struct policy_config {
   // Rule bits the standard dispatch policy requires, by platform.
   rule_bits required_linux = 0;
   rule_bits required_macos = 0;
-  std::vector<config_entry> system_read;      // Linux: host paths bound read-only for every program
-  std::vector<config_entry> read_deny;        // secrets
-  std::vector<config_entry> write_deny;       // fixed paths, e.g. ~/.bashrc
-  std::vector<config_entry> name_deny;        // `*.key`: a name; `**/.git/hooks/*`: a path below a writable root
-  std::vector<config_entry> name_exempt;      // `**/.git/hooks/*.sample`
-  std::vector<config_entry> exec_deny;        // always-dangerous programs
-  std::size_t max_existing_matches = 2000;    // more existing files that match name_deny than this: refuse
+  std::vector<config_entry> system_read;  // Linux: host paths bound read-only for every program
+  std::vector<config_entry> read_deny;    // secrets
+  std::vector<config_entry> write_deny;   // fixed paths, e.g. ~/.bashrc
+  std::vector<config_entry> name_deny;    // `*.key`: a name; `**/.git/hooks/*`: a path below a writable root
+  std::vector<config_entry> name_exempt;  // `**/.git/hooks/*.sample`
+  std::vector<config_entry> exec_deny;    // always-dangerous programs
+  std::size_t max_existing_matches = 2000;  // more existing files that match name_deny than this: refuse
   environment_config environment;
 };
 
