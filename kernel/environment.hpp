@@ -16,8 +16,8 @@ struct dropped_variable {
   std::string reason;  // never the value
 };
 
-// Keeps what `allow` names, minus what the deny list, the secret names or the secret values catch (compared without
-// regard to case), minus names that are empty or no identifiers and values with NUL.
+// Keeps what `allow` names, minus what the deny list, the secret names or the secret values catch (compared
+// without regard to case), minus names that are empty or no identifiers and values with NUL.
 environment sanitise_environment(const environment& host, const environment_config& config,
                                  std::vector<dropped_variable>* dropped = nullptr);
 
