@@ -1,0 +1,238 @@
+// check_path: what a policy says of one path. It looks at the host for symbolic links only.
+#include <limits.h>
+#include <unistd.h>
+#include <algorithm>
+#include <optional>
+
+#include "glob.hpp"
+#include "mount_view.hpp"
+#include "policy_mounts.hpp"
+
+namespace ccbox {
+
+namespace {
+
+constexpr int most_links = 40;
+
+class path_question {
+ public:
+  path_question(const policy& p, std::string_view path) : policy_(p), view_(p.rules), asked_(path) {
+    unconfined_ = p.backend_request == "none";
+    binds_only_ = p.required & CCBOX_RULE_FS_BINDS_ONLY;
+  }
+
+  path_answer answer() {
+    if (asked_.empty() || asked_.find('\0') != std::string::npos) {
+      out_.explanation = quoted(asked_) + " is no path";
+      return out_;
+    }
+    if (!asked_.starts_with('/')) asked_ = join_path(policy_.workdir, asked_);
+    if (unconfined_) {
+      out_.visible = out_.readable = out_.writable = out_.creatable = true;
+      out_.explanation = quoted(asked_) + ": backend none has no rules; the user's own permissions count";
+      return out_;
+    }
+    const auto path = follow_links(asked_);
+    if (!path) {
+      out_.explanation = quoted(asked_) + " is a loop of symbolic links";
+      return out_;
+    }
+    path_ = *path;
+    decide();
+    explain();
+    return out_;
+  }
+
+ private:
+  // /proc/self/cwd/x is ./x, /proc/self/root/x is /x: as the real path.
+  static std::string undo_magic(const std::string& path, const std::string& workdir) {
+    const std::string_view text = path;
+    if (!text.starts_with("/proc/")) return path;
+    const auto end = text.find('/', 6);
+    if (end == std::string_view::npos) return path;
+    const auto who = text.substr(6, end - 6);
+    const bool is_process = who == "self" || who == "thread-self" ||
+                            who.find_first_not_of("0123456789") == std::string_view::npos;
+    const auto rest = text.substr(end);
+    if (!is_process) return path;
+    if (is_within(rest, "/cwd")) return normalise_path(join_path(workdir, path_below(rest, "/cwd")));
+    if (is_within(rest, "/root")) return normalise_path(join_path("/", path_below(rest, "/root")));
+    return path;
+  }
+
+  // The path inside with its links resolved inside, the last one too.
+  std::optional<std::string> follow_links(const std::string& path) const {
+    std::string done = "/";
+    std::string rest = undo_magic(normalise_path(path), policy_.workdir);
+    for (int links = 0; links <= most_links;) {
+      const auto below = path_below(rest, "/");
+      if (below.empty()) return done;
+      const std::string name(below.substr(0, below.find('/')));
+      const std::string after(below.substr(std::min(name.size(), below.size())));
+      rest = after.empty() ? "/" : after;
+      if (name == "..") {
+        done = std::string(parent_path(done));
+        continue;
+      }
+      std::string next = join_path(done, name);
+      const auto host = binds_only_ ? view_.host_path(next) : std::optional<std::string>(next);
+      char target[PATH_MAX];
+      const auto length = host && !is_private(next) ? ::readlink(host->c_str(), target, sizeof target) : -1;
+      if (length <= 0) {
+        done = std::move(next);
+        continue;
+      }
+      ++links;
+      const std::string text(target, static_cast<std::size_t>(length));
+      rest = normalise_path("/" + join_path(text, path_below(rest, "/")));
+      if (text.front() == '/') {
+        done = "/";
+        rest = undo_magic(rest, policy_.workdir);
+      }
+    }
+    return std::nullopt;
+  }
+
+  // Memory of the session, or views that the enclosure makes of itself.
+  bool is_private(std::string_view path) const {
+    if (!binds_only_) return false;
+    if (is_within(path, "/proc") || is_within(path, "/dev")) return true;
+    const auto* mount = view_.over(path);
+    for (const std::string_view own :
+         {std::string_view(policy_.home), std::string_view(policy_.tmpdir), std::string_view("/run"),
+          std::string_view("/tmp"), std::string_view("/var/tmp")})
+      if (is_within(path, own) && (!mount || !is_within(mount->guest_path, own)) && is_own(own)) return true;
+    return false;
+  }
+
+  // The session's own directories give way to a mount that covers them; /run does not.
+  bool is_own(std::string_view directory) const {
+    if (directory == "/run" || is_within(directory, "/run/ccbox")) return true;
+    const auto* mount = view_.over(directory);
+    return !mount || mount->origin == rule_origin::system;
+  }
+
+  std::size_t index_of(const rule* r) const { return static_cast<std::size_t>(r - policy_.rules.data()); }
+
+  void decide() {
+    if (is_private(path_)) {
+      private_ = true;
+      out_.visible = out_.readable = true;
+      out_.writable = out_.creatable = !is_within(path_, "/proc") && !is_within(path_, "/dev");
+      return;
+    }
+    const auto* mount = view_.over(path_);
+    if (mount) out_.deciding_rules.push_back(index_of(mount));
+    if (binds_only_ && !mount) return;
+    out_.visible = out_.readable = true;
+    out_.writable = out_.creatable = mount && !mount->read_only && mount->type != path_type::symlink;
+    if (mount && mount->guest_path == path_) out_.creatable = false;
+    apply_denies();
+    if (out_.writable || out_.creatable) apply_name_rules();
+  }
+
+  bool applies(const rule& r) const { return !(r.bit & policy_.waived) && !r.guest_path.empty(); }
+
+  bool covers(const rule& r) const {
+    if (!r.glob) return is_within(path_, r.guest_path);
+    const auto compiled = glob::compile("./" + std::string(path_below(r.guest_path, "/")));
+    return compiled && compiled->matches_within(path_below(path_, "/"));
+  }
+
+  void apply_denies() {
+    std::vector<std::size_t> found;
+    for (std::size_t i = 0; i < policy_.rules.size(); ++i) {
+      const auto& r = policy_.rules[i];
+      if (r.kind != rule_kind::read_deny && r.kind != rule_kind::write_deny) continue;
+      if (!applies(r) || !covers(r)) continue;
+      if (r.kind == rule_kind::read_deny) out_.readable = false;
+      out_.writable = out_.creatable = false;
+      found.push_back(i);
+    }
+    std::stable_sort(found.begin(), found.end(), [&](std::size_t a, std::size_t b) {
+      return policy_.rules[a].guest_path.size() < policy_.rules[b].guest_path.size();
+    });
+    out_.deciding_rules.insert(out_.deciding_rules.end(), found.begin(), found.end());
+  }
+
+  void apply_name_rules() {
+    std::optional<std::size_t> denied;
+    for (std::size_t i = 0; i < policy_.rules.size() && !denied; ++i) {
+      const auto& r = policy_.rules[i];
+      if (r.kind != rule_kind::name_deny || !applies(r) || !is_within(path_, r.guest_path)) continue;
+      if (r.glob ? is_denied_by(r) : is_within(fold_name(path_), fold_name(r.path))) denied = i;
+    }
+    if (!denied) return;
+    out_.writable = out_.creatable = false;
+    out_.deciding_rules.push_back(*denied);
+  }
+
+  // The path or a directory that leads to it matches, and no exempt names that very one.
+  bool is_denied_by(const rule& r) const {
+    const auto compiled = glob::compile(r.path);
+    if (!compiled) return true;
+    auto at = compiled->start();
+    std::string place = r.guest_path;
+    for (auto below = path_below(path_, r.guest_path); !below.empty();) {
+      const std::string name(below.substr(0, below.find('/')));
+      below = path_below(below, name);
+      place = join_path(place, name);
+      at = compiled->step(at, fold_name(name));
+      if (compiled->accepts(at) && !is_exempt(place)) return true;
+    }
+    return false;
+  }
+
+  bool is_exempt(const std::string& place) const {
+    return std::any_of(policy_.rules.begin(), policy_.rules.end(), [&](const rule& r) {
+      if (r.kind != rule_kind::name_exempt || !is_within(place, r.guest_path)) return false;
+      const auto compiled = glob::compile(r.path);
+      return compiled && compiled->matches(path_below(place, r.guest_path));
+    });
+  }
+
+  void explain() {
+    std::string& text = out_.explanation;
+    text = quoted(path_);
+    if (path_ != normalise_path(asked_)) text += " (" + quoted(asked_) + " leads there)";
+    if (private_) {
+      if (is_within(path_, "/proc") || is_within(path_, "/dev"))
+        text += " is the enclosure's own, fresh at every start";
+      else
+        text += " is memory of the session: free to use, gone when it ends, not the host's";
+      return;
+    }
+    if (!out_.visible) {
+      text += " is not visible: no mount shows it";
+      return;
+    }
+    if (!out_.readable)
+      text += " cannot be read or written";
+    else if (out_.writable || out_.creatable)
+      text += " can be read and written";
+    else
+      text += " can be read, not written";
+    if (!out_.deciding_rules.empty()) {
+      const auto& r = policy_.rules[out_.deciding_rules.back()];
+      text += ": " + r.reason;
+      if (r.kind == rule_kind::name_deny) text += "; the rule is " + quoted(r.path);
+    }
+  }
+
+  const policy& policy_;
+  mount_view view_;
+  std::string asked_;
+  std::string path_;
+  bool unconfined_ = false;
+  bool binds_only_ = false;
+  bool private_ = false;
+  path_answer out_;
+};
+
+}  // namespace
+
+path_answer check_path(const policy& p, std::string_view path) {
+  return path_question(p, path).answer();
+}
+
+}  // namespace ccbox
