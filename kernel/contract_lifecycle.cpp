@@ -7,6 +7,7 @@
 #include "contract_checks.hpp"
 #include "contract_resources.hpp"
 #include "result.hpp"
+#include "utf8.hpp"
 
 namespace ccbox::contract {
 namespace {
@@ -24,10 +25,8 @@ void descriptor_is_sane(const subject& s) {
   expect(is_plugin_name({d->name.ptr, d->name.len}),
          "the name " + quoted({d->name.ptr, d->name.len}) + " is not [a-z][a-z0-9_-]{0,31}");
   const std::string_view version(d->version.ptr, d->version.len);
-  expect(
-      !version.empty() && version.size() <= 64 &&
-          std::all_of(version.begin(), version.end(), [](unsigned char c) { return c > 0x20 && c < 0x7f; }),
-      "the version " + quoted(version) + " is not one printable word of at most 64 bytes");
+  expect(!version.empty() && version.size() <= 64 && is_utf8(version) && printable(version) == version,
+         "the version " + quoted(version) + " is not one short line");
   expect(d->create && d->destroy && d->get_extension, "create, destroy or get_extension is null");
 }
 

@@ -30,7 +30,7 @@ using contract::check_entry;
 using contract::subject;
 using contract::verdict;
 
-constexpr std::size_t max_plugin_bytes = std::size_t{512} << 20;
+constexpr std::size_t max_plugin_bytes = std::size_t{256} << 20;
 
 result<std::string> read_plugin(const std::string& path) {
   // Never blocks on a FIFO, never follows a link: the loader refuses both.
@@ -44,7 +44,7 @@ result<std::string> read_plugin(const std::string& path) {
     return error{
         error_code::invalid_argument, "plugin " + ccbox::quoted(path) + " is not a regular file", {}};
   if (static_cast<std::size_t>(facts.st_size) > max_plugin_bytes)
-    return error{error_code::too_large, "plugin " + ccbox::quoted(path) + " is larger than 512 MiB", {}};
+    return error{error_code::too_large, "plugin " + ccbox::quoted(path) + " is larger than 256 MiB", {}};
   std::string bytes(static_cast<std::size_t>(facts.st_size), '\0');
   std::size_t got = 0;
   while (got < bytes.size()) {
