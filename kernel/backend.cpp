@@ -3,49 +3,15 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <vector>
 
 #include "plan_collector.hpp"
+#include "plugin_call.hpp"
 #include "utf8.hpp"
 
 namespace ccbox {
 
 namespace {
-
-error_code code_of(ccbox_status status) {
-  switch (status) {
-    case CCBOX_INVALID:
-      return error_code::invalid_argument;
-    case CCBOX_UNAVAILABLE:
-      return error_code::unavailable;
-    case CCBOX_UNENFORCEABLE:
-      return error_code::unenforceable;
-    case CCBOX_TOO_LARGE:
-      return error_code::too_large;
-    default:
-      return error_code::failed;
-  }
-}
-
-// A line that the plugin writes.
-class text_buffer {
- public:
-  text_buffer() : text_{bytes_.data(), bytes_.size(), 0} {}
-  text_buffer(const text_buffer&) = delete;
-  text_buffer& operator=(const text_buffer&) = delete;
-  ccbox_text* raw() { return &text_; }
-  ccbox_text handle() const { return text_; }
-  // The plugin filled a copy of the handle in.
-  void set_length(std::size_t length) { text_.length = length; }
-
-  bool overrun() const { return text_.length > bytes_.size(); }
-  std::string_view view() const { return {bytes_.data(), std::min(text_.length, bytes_.size())}; }
-
- private:
-  std::array<char, 1024> bytes_;
-  ccbox_text text_;
-};
 
 error plugin_error(const std::string& name, error_code code, std::string_view what) {
   return {code, "backend " + quoted(name) + ": " + std::string(what), {}};
@@ -56,7 +22,7 @@ error refused_call(const std::string& name, const char* call, ccbox_status statu
   auto what = printable(text.view());
   if (what.empty())
     what = std::string(call) + " failed with status " + std::to_string(status) + " and no reason";
-  return plugin_error(name, code_of(status), what);
+  return plugin_error(name, to_error_code(status), what);
 }
 
 result<std::string> checked_text(const std::string& name, const char* what, const text_buffer& text) {
@@ -71,19 +37,6 @@ result<std::string> checked_text(const std::string& name, const char* what, cons
 
 ccbox_str str(const std::string& text) {
   return {text.data(), text.size()};
-}
-
-// [any] A plugin must not throw; one that does gets an error instead of ending the process.
-template <class Call>
-ccbox_status call_plugin(Call&& call, text_buffer& text) {
-  try {
-    return call();
-  } catch (...) {
-    constexpr std::string_view what = "an exception left the plugin";
-    std::copy(what.begin(), what.end(), text.raw()->ptr);
-    text.set_length(what.size());
-    return CCBOX_FAILED;
-  }
 }
 
 ccbox_rule to_abi(const rule& r) {

@@ -124,12 +124,17 @@ void bad_option_bytes_do_no_harm(const subject& s) {
 }
 
 void options_are_stepped_by_their_stride(const subject& s) {
-  // A newer host has larger options: the second one is found only by stepping by the stride.
-  const auto answer = create_plugin(s, {{"ccbox-contract-one", "1"}, {"ccbox-contract-two", "2"}}, 24);
+  // A newer host has larger options: what follows the first is found only by stepping by the stride. Given
+  // options, which the plugin knows, come first.
+  constexpr std::uint32_t larger = 24;
+  auto options = s.options;
+  options.emplace_back("ccbox-contract-one", "1");
+  options.emplace_back("ccbox-contract-two", "2");
+  const auto answer = create_plugin(s, options, larger);
   expect(answer.status == CCBOX_INVALID && answer.error.find("ccbox-contract-") != std::string::npos,
          "options of a newer host are misread: " + status_name(answer.status) + " " + quoted(answer.error));
   if (s.options.empty()) return;
-  const auto given = create_plugin(s, s.options, 24);
+  const auto given = create_plugin(s, s.options, larger);
   expect(given.status == CCBOX_OK, "options of a newer host are misread: " + quoted(given.error));
   s.descriptor->destroy(given.plugin);
 }

@@ -348,13 +348,9 @@ void truncated_request_is_read_within_its_size(const subject& s) {
       offsetof(ccbox_plan_request, init_path)};
   for (const auto end : ends) {
     const auto answer = ask_plan(i, ordinary_input(s), {.request_size = static_cast<std::uint32_t>(end)});
-    if (!answer.ok()) continue;
-    const auto where = "a request of " + std::to_string(end) + " bytes ";
-    expect(end > offsetof(ccbox_plan_request, channel_fd),
-           where + "has no control channel and is planned all the same");
     expect(
-        end > offsetof(ccbox_plan_request, rule_count) || !(answer.plan.enforced & filesystem_bits),
-        where + "has no rules and the plan claims " + join_rule_bits(answer.plan.enforced & filesystem_bits));
+        !answer.ok() || end > offsetof(ccbox_plan_request, channel_fd),
+        "a request of " + std::to_string(end) + " bytes has no control channel and is planned all the same");
   }
 }
 

@@ -48,11 +48,9 @@ void probe_answers_what_it_means(const subject& s) {
       expect(!answer.cause.empty() && answer.cause.find(' ') == std::string::npos,
              who + "says not available without a one-word cause");
     }
-    constexpr std::uint64_t boundaries =
-        CCBOX_RULE_FS_BINDS_ONLY | CCBOX_RULE_PID_ISOLATION | CCBOX_RULE_KERNEL_BOUNDARY;
     if (kind_of(i) == "none")
-      expect((answer.enforced & boundaries) == 0,
-             "kind none claims " + join_rule_bits(answer.enforced & boundaries));
+      expect((answer.enforced & ~CCBOX_RULE_RESOURCE_LIMITS) == 0,
+             "kind none claims " + join_rule_bits(answer.enforced & ~CCBOX_RULE_RESOURCE_LIMITS));
     if (kind_of(i) != "microvm")
       expect(!(answer.enforced & CCBOX_RULE_KERNEL_BOUNDARY),
              "kernel_boundary is claimed, but the kind is not microvm");

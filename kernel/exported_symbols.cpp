@@ -42,12 +42,25 @@ bool is_exported(const Elf64_Sym& symbol) {
          (visibility == STV_DEFAULT || visibility == STV_PROTECTED);
 }
 
+bool is_imported(const Elf64_Sym& symbol) {
+  return symbol.st_shndx == SHN_UNDEF && ELF64_ST_BIND(symbol.st_info) != STB_LOCAL;
+}
+
+// What is mapped but not there would raise SIGBUS at its first use, long after the load succeeded.
+bool segments_inside(std::string_view elf, const Elf64_Ehdr& header) {
+  for (std::uint64_t i = 0; i < header.e_phnum; ++i) {
+    const auto segment = entry_at<Elf64_Phdr>(elf, header.e_phoff, i, header.e_phentsize);
+    if (!segment) return false;
+    if (segment->p_type == PT_LOAD && !range(elf, segment->p_offset, segment->p_filesz)) return false;
+  }
+  return true;
+}
+
 constexpr unsigned char host_byte_order =
     __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? ELFDATA2LSB : ELFDATA2MSB;
 
-}  // namespace
-
-result<std::vector<std::string>> exported_symbols(std::string_view elf, const std::string& name) {
+result<std::vector<std::string>> select_symbols(std::string_view elf, const std::string& name,
+                                                bool (*selects)(const Elf64_Sym&)) {
   const auto malformed = [&](std::string_view what) {
     return error{error_code::invalid_argument, "plugin " + quoted(name) + " " + std::string(what),
                  "a plugin is a shared object built for this machine"};
@@ -57,6 +70,7 @@ result<std::vector<std::string>> exported_symbols(std::string_view elf, const st
   if (header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_ident[EI_DATA] != host_byte_order)
     return malformed("is built for another kind of machine");
   if (header->e_type != ET_DYN) return malformed("is an ELF file but not a shared object");
+  if (!segments_inside(elf, *header)) return malformed("is cut short: its segments lie outside the file");
   if (header->e_shentsize < sizeof(Elf64_Shdr)) return malformed("has no section headers");
 
   std::vector<std::string> symbols;
@@ -74,7 +88,7 @@ result<std::vector<std::string>> exported_symbols(std::string_view elf, const st
     for (std::uint64_t s = 0; s < section->sh_size / section->sh_entsize; ++s) {
       const auto symbol = entry_at<Elf64_Sym>(elf, section->sh_offset, s, section->sh_entsize);
       if (!symbol) return malformed("has a malformed symbol table");
-      if (!is_exported(*symbol)) continue;
+      if (!selects(*symbol)) continue;
       auto text = string_at(*strings, symbol->st_name);
       if (!text) return malformed("has a symbol whose name lies outside the string table");
       symbols.push_back(std::move(*text));
@@ -83,6 +97,16 @@ result<std::vector<std::string>> exported_symbols(std::string_view elf, const st
   if (!found_table) return malformed("has no dynamic symbol table");
   std::sort(symbols.begin(), symbols.end());
   return symbols;
+}
+
+}  // namespace
+
+result<std::vector<std::string>> exported_symbols(std::string_view elf, const std::string& name) {
+  return select_symbols(elf, name, is_exported);
+}
+
+result<std::vector<std::string>> imported_symbols(std::string_view elf, const std::string& name) {
+  return select_symbols(elf, name, is_imported);
 }
 
 }  // namespace ccbox

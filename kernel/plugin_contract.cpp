@@ -135,6 +135,12 @@ void load_and_check(const check_entry& check, subject s, int plugin_fd) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(1);
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);  // so that a daemon of the plugin is seen as a child
+  // Handlers and masks of the suite's process are not the plugin's.
+  for (int number = 1; number < NSIG; ++number)
+    ::signal(number, SIG_DFL);
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
   const rlimit no_core = {0, 0};
   ::setrlimit(RLIMIT_CORE, &no_core);
   unique_fd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
@@ -233,11 +239,13 @@ result<contract_check> run_check(const check_entry& check, const subject& s, int
   return out;
 }
 
+constexpr std::string_view symbols_name = "exports_one_symbol";
+constexpr std::string_view symbols_promise =
+    "the file is a shared object that exports ccbox_plugin_v1 and nothing else";
+
 contract_check check_symbols(const std::string& bytes, const std::string& path) {
-  contract_check out{"exports_one_symbol",
-                     "the file is a shared object that exports ccbox_plugin_v1 and nothing else",
-                     contract_check::outcome::failed,
-                     {}};
+  contract_check out{
+      std::string(symbols_name), std::string(symbols_promise), contract_check::outcome::failed, {}};
   const auto symbols = exported_symbols(bytes, path);
   if (!symbols) {
     out.reason = symbols.error().what;
@@ -256,6 +264,14 @@ contract_check check_symbols(const std::string& bytes, const std::string& path) 
   return out;
 }
 
+std::vector<const std::vector<check_entry>*> all_checks() {
+  return {&contract::lifecycle_checks(), &contract::probe_checks(), &contract::plan_checks()};
+}
+
+bool is_wanted(const std::vector<std::string>& only, std::string_view name) {
+  return only.empty() || std::find(only.begin(), only.end(), name) != only.end();
+}
+
 }  // namespace
 
 bool contract_report::passed() const {
@@ -264,8 +280,24 @@ bool contract_report::passed() const {
   });
 }
 
+std::vector<std::pair<std::string, std::string>> contract_checks() {
+  std::vector<std::pair<std::string, std::string>> out;
+  out.emplace_back(symbols_name, symbols_promise);
+  for (const auto* checks : all_checks())
+    for (const auto& check : *checks)
+      out.emplace_back(check.name, check.promise);
+  return out;
+}
+
 result<contract_report> run_plugin_contract(const std::string& path, const contract_options& options,
                                             const contract_sink& sink) {
+  const auto known = contract_checks();
+  for (const auto& name : options.only) {
+    if (std::none_of(known.begin(), known.end(), [&](const auto& check) { return check.first == name; }))
+      return error{error_code::invalid_argument,
+                   "no check of the contract suite is called " + ccbox::quoted(name),
+                   {}};
+  }
   auto bytes = read_plugin(path);
   if (!bytes) return bytes.error();
   contract_report report{path, {}};
@@ -284,9 +316,9 @@ result<contract_report> run_plugin_contract(const std::string& path, const contr
   s.options = options.options;
   s.time_factor = std::max(1u, options.time_factor);
   s.directory = (*directory)->path();
-  for (const auto* checks :
-       {&contract::lifecycle_checks(), &contract::probe_checks(), &contract::plan_checks()}) {
+  for (const auto* checks : all_checks()) {
     for (const auto& check : *checks) {
+      if (!is_wanted(options.only, check.name)) continue;
       auto done = run_check(check, s, copy->get(), options.check_limit);
       if (!done) return done.error();
       add(std::move(*done));

@@ -32,6 +32,7 @@ struct contract_options {
   std::vector<std::pair<std::string, std::string>> options;  // as a manifest entry would give them
   unsigned time_factor = 1;  // stretches the ABI's time limits: sanitizers and debug builds are slow
   std::chrono::milliseconds check_limit{60'000};
+  std::vector<std::string> only;  // names of the checks to run; empty: all
 };
 
 struct contract_report {
@@ -39,6 +40,9 @@ struct contract_report {
   std::vector<contract_check> checks;  // in the order they ran
   bool passed() const;                 // no check failed
 };
+
+// The names and promises of all checks, in order.
+std::vector<std::pair<std::string, std::string>> contract_checks();
 
 using contract_sink = std::function<void(const contract_check&)>;
 

@@ -1,8 +1,10 @@
 // The plugins of this process: loaded, created and probed once at boot, with what was skipped and why.
 //
-// Threads: build() on the main thread; afterwards everything is const and may be read from any thread.
+// Threads: build() and diagnose() on the main thread; everything else may be called from any thread once built. Owns
+// its plugins and destroys them with itself; backends are borrowed from it.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -27,6 +29,11 @@ struct plugin_status {
   int priority = 0;
 };
 
+// A plugin's event for a session's stream; `json` is one object as the plugin wrote it, not parsed. Called on any thread,
+// one call at a time.
+using plugin_event_handler =
+    std::function<ccbox_status(std::string_view session_id, std::string_view type, std::string_view json)>;
+
 class registry {
  public:
   // Bad plugins are reported in statuses() and skipped, unless the manifest says `required: true`: then an error.
@@ -35,6 +42,9 @@ class registry {
 
   const std::vector<plugin_status>& statuses() const;
   const backend* find_backend(std::string_view name) const;
+
+  // Where the plugins' events go from now on; before, and with an empty handler, plugins are told CCBOX_UNAVAILABLE.
+  void on_plugin_event(plugin_event_handler handler);
 
   // For a policy's backend request. "": the available backend with the highest priority, never `none`; native and
   // microvm: the best of that kind; a name: that very plugin. Unavailable: an error with the probe's hint. It never

@@ -1,9 +1,10 @@
-// The protocol between the kernel of ccbox and ccbox-init: frames over a stream, with descriptors where the stream
-// is a Unix socket. Shared by both sides, so it uses no allocation of its own beyond std::string and no Boost.
+// The protocol between the kernel of ccbox and ccbox-init: frames over a stream, with descriptors where the
+// stream is a Unix socket. Shared by both sides, so it uses no allocation of its own beyond std::string and
+// no Boost.
 //
-// Frame: u32 payload length, u16 type, u16 descriptor count, u64 id, payload; little-endian. Descriptors ride on the
-// first byte of their frame (SCM_RIGHTS). Payload fields: u32 numbers, u64 numbers, strings as u32 length + bytes,
-// lists as u32 count + strings.
+// Frame: u32 payload length, u16 type, u16 descriptor count, u64 id, payload; little-endian. Descriptors ride
+// on the first byte of their frame (SCM_RIGHTS). Payload fields: u32 numbers, u64 numbers, strings as u32
+// length + bytes, lists as u32 count + strings.
 //
 //   kernel → init                                        init → kernel
 //   setup   {filter bytes, flags}                        ready    {version, pid as init sees itself}
@@ -12,10 +13,11 @@
 //   signal  {number}: to the command's process group     exited   {signalled, value}
 //   shutdown {grace ms}: TERM all, then KILL, then exit
 //
-// init answers exec with started or failed, and started is followed by exactly one exited. End of the stream ends
-// init, and with it everything in the enclosure; so does a payload that does not decode, so the kernel checks what it
-// sends first. Decoders refuse: bytes too few or too many, lengths and counts that lie, unknown flags; exec with an
-// empty argv, a NUL in a string, an env word that is not NAME=value, a cwd that is not absolute; over max_limits.
+// init answers exec with started or failed, and started is followed by exactly one exited. End of the stream
+// ends init, and with it everything in the enclosure; so does a payload that does not decode, so the kernel
+// checks what it sends first. Decoders refuse: bytes too few or too many, lengths and counts that lie,
+// unknown flags; exec with an empty argv, a NUL in a string, an env word that is not NAME=value, a cwd that
+// is not absolute; over max_limits.
 #pragma once
 
 #include <cstddef>
@@ -36,8 +38,14 @@ constexpr std::size_t max_descriptors = 8;
 constexpr std::uint32_t max_limits = 32;  // there are 16 RLIMIT_* today
 
 enum class frame_type : std::uint16_t {
-  setup = 1, exec = 2, signal = 3, shutdown = 4,
-  ready = 64, started = 65, failed = 66, exited = 67,
+  setup = 1,
+  exec = 2,
+  signal = 3,
+  shutdown = 4,
+  ready = 64,
+  started = 65,
+  failed = 66,
+  exited = 67,
 };
 
 struct frame_header {
@@ -47,9 +55,13 @@ struct frame_header {
   std::uint64_t id;
 };
 
-// exec: which of the three descriptors are sent; one that is not sent comes from the pty, or else is /dev/null.
+// exec: which of the three descriptors are sent; one that is not sent comes from the pty, or else is
+// /dev/null.
 enum exec_flag : std::uint32_t {
-  exec_stdin = 1u << 0, exec_stdout = 1u << 1, exec_stderr = 1u << 2, exec_pty = 1u << 3,
+  exec_stdin = 1u << 0,
+  exec_stdout = 1u << 1,
+  exec_stderr = 1u << 2,
+  exec_pty = 1u << 3,
 };
 
 // setup
@@ -59,7 +71,10 @@ enum setup_flag : std::uint32_t {
 
 enum class exec_stage : std::uint32_t { descriptors = 1, pty = 2, fork = 3, limits = 4, chdir = 5, exec = 6 };
 
-struct setup_message { std::string filter; std::uint32_t flags = 0; };  // filter: struct sock_filter[], may be empty
+struct setup_message {
+  std::string filter;
+  std::uint32_t flags = 0;
+};  // filter: struct sock_filter[], may be empty
 struct exec_message {
   std::uint32_t flags = 0;
   std::vector<std::string> argv, env;  // env as NAME=value
@@ -67,12 +82,21 @@ struct exec_message {
   std::uint32_t rows = 0, cols = 0;
   std::vector<std::pair<std::uint32_t, std::uint64_t>> limits;  // RLIMIT_* number, value
 };
-struct ready_message { std::uint32_t version = 0, pid = 0; };
-struct failed_message { exec_stage stage = exec_stage::exec; std::uint32_t error_number = 0; };
-struct exited_message { bool signalled = false; std::uint32_t value = 0; };
+struct ready_message {
+  std::uint32_t version = 0, pid = 0;
+};
+struct failed_message {
+  exec_stage stage = exec_stage::exec;
+  std::uint32_t error_number = 0;
+};
+struct exited_message {
+  bool signalled = false;
+  std::uint32_t value = 0;
+};
 
 std::string encode_header(const frame_header& header);
-std::optional<frame_header> decode_header(std::string_view sixteen_bytes);  // nothing: malformed or over a limit
+std::optional<frame_header> decode_header(
+    std::string_view sixteen_bytes);  // nothing: malformed or over a limit
 
 std::string encode(const setup_message&);
 std::string encode(const exec_message&);

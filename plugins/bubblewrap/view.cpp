@@ -119,9 +119,8 @@ void view::add_private_directories(const plugin::plan_request& request) {
     mounts_.put(std::move(e));
   };
   const auto covered = [this](std::string_view guest) {
-    for (auto* e = mounts_.over(guest); e; e = mounts_.above(e->guest))
-      if (e->guest == guest || (e->kind == entry_kind::bind && !e->system)) return true;
-    return false;
+    const auto* around = mounts_.over(guest);
+    return around && (around->guest == guest || (around->kind == entry_kind::bind && !around->system));
   };
   put(entry_kind::proc, "/proc", 0755, false);
   put(entry_kind::dev, "/dev", 0755, false);
@@ -218,6 +217,7 @@ void view::add_read_deny(const deny& d) {
   mask.host = d.host;
   mask.is_directory = d.rule->has(CCBOX_RULE_DIRECTORY);
   overlays_.put(std::move(mask));
+  if (d.guest == d.mount->guest) layers_[d.mount->rule] = "mount: masked by a read deny";
   say(index, "mount: masked");
 }
 
@@ -234,6 +234,7 @@ void view::add_write_deny(const deny& d) {
   }
   if (d.guest == d.mount->guest) {
     d.mount->read_only = true;
+    layers_[d.mount->rule] = "mount: read-only bind, for a write deny";
     return say(index, "mount: the mount itself is read-only");
   }
   entry over;
@@ -285,9 +286,9 @@ void view::check_mount_point(const entry& e) {
 
 void view::say(std::size_t rule, const std::string& text) {
   auto& layer = layers_[rule];
-  if (layer.find(text) != layer.npos) return;
-  if (!layer.empty()) layer += "; ";
-  layer += text;
+  if (layer.find(text) != layer.npos) return;  // said of another place already
+  constexpr std::string_view prefix = "mount: ";
+  layer += layer.empty() ? text : "; " + text.substr(prefix.size());
 }
 
 void view::finish() {

@@ -1,6 +1,6 @@
 #include "contract/contract_run.hpp"
 
-namespace ccbox::tests {
+namespace ccbox::test {
 
 std::string broken_promises(const std::string& plugin, const plugin_options& options) {
   contract_options how;
@@ -14,4 +14,4 @@ std::string broken_promises(const std::string& plugin, const plugin_options& opt
   return out;
 }
 
-}  // namespace ccbox::tests
+}  // namespace ccbox::test

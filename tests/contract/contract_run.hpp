@@ -7,11 +7,11 @@
 
 #include "plugin_contract.hpp"
 
-namespace ccbox::tests {
+namespace ccbox::test {
 
 using plugin_options = std::vector<std::pair<std::string, std::string>>;
 
 // One line a failed check, "name: reason"; empty if all are kept. Debug and sanitizer builds get more time.
 std::string broken_promises(const std::string& plugin, const plugin_options& options = {});
 
-}  // namespace ccbox::tests
+}  // namespace ccbox::test

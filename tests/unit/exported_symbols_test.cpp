@@ -106,3 +106,41 @@ TEST_CASE("offsets and sizes that overflow or point outside are errors") {
   CHECK(refused([](auto& f) { f.symbols[0].st_name = 4000; }));
   CHECK(refused([](auto& f) { std::memset(f.names, 'x', sizeof f.names); }));
 }
+
+TEST_CASE("imported symbols are the undefined ones that are not local") {
+  small_elf elf;
+  CHECK(*imported_symbols(elf.bytes(), "x.so") == std::vector<std::string>{"needed"});
+  elf.set(3, 19, STB_LOCAL, STV_DEFAULT, SHN_UNDEF);
+  CHECK(*imported_symbols(elf.bytes(), "x.so") == std::vector<std::string>{"needed"});
+  CHECK(imported_symbols("text", "x.so").has_error());
+}
+
+TEST_CASE("a segment that lies outside the file is refused: it would be mapped and not there") {
+  struct with_segment {
+    small_elf::file elf;
+    Elf64_Phdr segment;
+  };
+  const auto outcome = [](std::uint64_t offset, std::uint64_t size, unsigned type = PT_LOAD) {
+    with_segment f;
+    std::memset(static_cast<void*>(&f), 0, sizeof f);
+    f.elf = small_elf().f;
+    f.elf.header.e_phoff = offsetof(with_segment, segment);
+    f.elf.header.e_phentsize = sizeof(Elf64_Phdr);
+    f.elf.header.e_phnum = 1;
+    f.segment.p_type = type;
+    f.segment.p_offset = offset;
+    f.segment.p_filesz = size;
+    const auto symbols = exported_symbols({reinterpret_cast<const char*>(&f), sizeof f}, "x.so");
+    return symbols ? "accepted" : symbols.error().what;
+  };
+  const std::string refused = "plugin 'x.so' is cut short: its segments lie outside the file";
+  CHECK(outcome(0, sizeof(with_segment)) == "accepted");
+  CHECK(outcome(0, sizeof(with_segment) + 1) == refused);
+  CHECK(outcome(8, ~0ull) == refused);
+  CHECK(outcome(~0ull, 1) == refused);
+  CHECK(outcome(~0ull, 1, PT_NOTE) == "accepted");
+  small_elf elf;
+  elf.f.header.e_phnum = 1;
+  elf.f.header.e_phoff = ~0ull;
+  CHECK(exported_symbols(elf.bytes(), "x.so").error().what == refused);
+}

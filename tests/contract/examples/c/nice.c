@@ -1,6 +1,6 @@
 /* An example backend in plain C11: commands run at a lower priority, and that is all.
  *
- * It has no boundary and says so: it claims `resource_limits` (its process inherits what the kernel of ccbox sets) and
+ * It has no boundary and says so: its kind is `none`, it claims `resource_limits` (its process inherits what the kernel of ccbox sets) and
  * nothing else, so a launch that needs more than that is refused. Option: niceness, 0 to 19, default 10.
  *
  * The pieces that every backend needs are here in order: strings and errors, options, probe, plan, the tables.
@@ -147,7 +147,7 @@ static ccbox_status plan(ccbox_plugin *plugin, const ccbox_plan_request *request
 
 /* ---- the tables ------------------------------------------------------------------------------------------------- */
 
-static const ccbox_backend backend = {sizeof(ccbox_backend), 0, {"native", 6}, probe, plan};
+static const ccbox_backend backend = {sizeof(ccbox_backend), 0, {"none", 4}, probe, plan};
 
 static const void *get_extension(ccbox_plugin *plugin, ccbox_str name) {
   (void)plugin;

@@ -1,7 +1,7 @@
 //! An example backend in Rust without a single crate: commands run under prlimit, which caps open files and switches
 //! core dumps off.
 //!
-//! It has no boundary and says so: it claims `resource_limits` and nothing else, so a launch that needs more than that
+//! It has no boundary and says so: its kind is `none`, it claims `resource_limits` and nothing else, so a launch that needs more than that
 //! is refused. Option: open_files, 16 to 1048576, default 1024.
 
 mod abi;
@@ -136,7 +136,7 @@ unsafe extern "C" fn plan(
 static BACKEND: Backend = Backend {
     size: std::mem::size_of::<Backend>() as u32,
     reserved: 0,
-    kind: str_of(b"native"),
+    kind: str_of(b"none"),
     probe,
     plan,
 };

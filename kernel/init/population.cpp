@@ -1,0 +1,78 @@
+#include "population.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include "../unique_fd.hpp"
+
+namespace ccbox::init {
+namespace {
+
+struct relation {
+  pid_t pid, parent;
+  bool descends = false;
+};
+
+pid_t parent_of(pid_t pid) {
+  char path[32], text[512];
+  std::snprintf(path, sizeof path, "/proc/%d/stat", static_cast<int>(pid));
+  const unique_fd file(open(path, O_RDONLY | O_CLOEXEC));
+  const ssize_t size = file ? read(file.get(), text, sizeof text - 1) : -1;
+  if (size <= 0) return -1;
+  text[size] = '\0';
+  const char* const name_end = std::strrchr(text, ')');  // the name may hold anything
+  int parent = -1;
+  return name_end && std::sscanf(name_end + 1, " %*c %d", &parent) == 1 ? parent : -1;
+}
+
+std::vector<relation> all_processes() {
+  std::vector<relation> found;
+  DIR* const directory = opendir("/proc");
+  if (!directory) return found;
+  while (const dirent* entry = readdir(directory)) {
+    char* end = nullptr;
+    const long pid = std::strtol(entry->d_name, &end, 10);
+    if (end == entry->d_name || *end != '\0') continue;
+    found.push_back({static_cast<pid_t>(pid), parent_of(static_cast<pid_t>(pid))});
+  }
+  closedir(directory);
+  return found;
+}
+
+std::vector<pid_t> descendants_of(pid_t ancestor) {
+  auto processes = all_processes();
+  std::vector<pid_t> found;
+  std::vector<pid_t> parents{ancestor};
+  while (!parents.empty()) {
+    const pid_t parent = parents.back();
+    parents.pop_back();
+    for (auto& process : processes) {
+      if (process.parent != parent || process.descends) continue;
+      process.descends = true;
+      found.push_back(process.pid);
+      parents.push_back(process.pid);
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
+void population::signal_all(int number) const {
+  if (confined_) {
+    kill(-1, number);
+    return;
+  }
+  for (const pid_t pid : descendants_of(getpid()))
+    kill(pid, number);
+}
+
+}  // namespace ccbox::init

@@ -1,0 +1,296 @@
+#include "plugin_loader.hpp"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <openssl/evp.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include <algorithm>
+#include <array>
+#include <boost/dll/shared_library.hpp>
+#include <filesystem>
+#include <vector>
+
+#include "exported_symbols.hpp"
+#include "os.hpp"
+#include "plugin_call.hpp"
+#include "process.hpp"
+#include "unique_fd.hpp"
+#include "utf8.hpp"
+
+namespace ccbox {
+
+struct loaded_plugin::impl {
+  std::string path, name, version;
+  const ccbox_plugin_descriptor* descriptor = nullptr;
+  ccbox_plugin* instance = nullptr;
+};
+
+namespace {
+
+constexpr std::size_t max_plugin_bytes = 256 << 20;
+constexpr const char* entry_symbol = "ccbox_plugin_v1";
+
+error plugin_error(const std::string& path, error_code code, std::string_view what, std::string hint = {}) {
+  return {code, "plugin " + ccbox::quoted(path) + " " + std::string(what), std::move(hint)};
+}
+
+// Whoever may write the file, or put another in its place, runs code in this process. `object` is the file or
+// its directory.
+result<void> check_trust(const std::string& path, const std::string& object, const struct stat& status) {
+  const std::string which = object == path ? "it" : "its directory " + ccbox::quoted(object);
+  if (status.st_uid != 0 && status.st_uid != static_cast<uid_t>(os::call(SYS_geteuid)))
+    return plugin_error(path, error_code::permission_denied,
+                        "is not loaded: " + which + " belongs to uid " + std::to_string(status.st_uid),
+                        "a plugin and its directory belong to root or to the user who runs ccbox");
+  if (status.st_mode & (S_IWGRP | S_IWOTH))
+    return plugin_error(path, error_code::permission_denied,
+                        "is not loaded: " + which + " may be written by group or others",
+                        "chmod go-w " + ccbox::quoted(object));
+  return {};
+}
+
+result<unique_fd> open_plugin(const std::string& path) {
+  const std::filesystem::path file(path);
+  const auto parent = file.parent_path().string();
+  const unique_fd directory(
+      static_cast<int>(os::call(SYS_openat, AT_FDCWD, parent.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC, 0)));
+  if (!directory) return system_error("open", parent, errno);
+  struct stat status {};
+  if (os::call(SYS_fstat, directory.get(), &status) != 0) return system_error("fstat", parent, errno);
+  if (auto trusted = check_trust(path, parent, status); !trusted) return trusted.error();
+
+  // O_NONBLOCK: a FIFO must not wait for its writer.
+  unique_fd fd(static_cast<int>(os::call(SYS_openat, directory.get(), file.filename().c_str(),
+                                         O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0)));
+  if (!fd && errno == ELOOP)
+    return plugin_error(path, error_code::invalid_argument, "is a symbolic link",
+                        "name the file that it points to");
+  if (!fd) return system_error("open", path, errno);
+  if (os::call(SYS_fstat, fd.get(), &status) != 0) return system_error("fstat", path, errno);
+  if (!S_ISREG(status.st_mode))
+    return plugin_error(path, error_code::invalid_argument, "is not a regular file");
+  if (auto trusted = check_trust(path, path, status); !trusted) return trusted.error();
+  return fd;
+}
+
+result<std::string> read_plugin(const std::string& path, int fd) {
+  struct stat status {};
+  if (os::call(SYS_fstat, fd, &status) != 0) return system_error("fstat", path, errno);
+  std::string bytes;
+  bytes.reserve(std::min<std::size_t>(static_cast<std::size_t>(status.st_size), max_plugin_bytes) + 1);
+  std::vector<char> block(1 << 20);
+  while (bytes.size() <= max_plugin_bytes) {
+    const auto count = os::call(SYS_read, fd, block.data(), block.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return system_error("read", path, errno);
+    if (count == 0) return bytes;
+    bytes.append(block.data(), static_cast<std::size_t>(count));
+  }
+  return plugin_error(path, error_code::too_large, "is larger than 256 MiB");
+}
+
+result<std::string> sha256_of(std::string_view bytes) {
+  std::array<unsigned char, EVP_MAX_MD_SIZE> digest;
+  unsigned length = 0;
+  if (EVP_Digest(bytes.data(), bytes.size(), digest.data(), &length, EVP_sha256(), nullptr) != 1)
+    return error{error_code::failed, "SHA-256 is not available in OpenSSL", {}};
+  constexpr char hex[] = "0123456789abcdef";
+  std::string out;
+  for (unsigned i = 0; i < length; ++i)
+    (out += hex[digest[i] >> 4]) += hex[digest[i] & 15];
+  return out;
+}
+
+// A sanitizer's runtime that arrives with a plugin ends the process instead of failing the load.
+result<void> check_sanitizers(const std::string& path, std::string_view bytes) {
+  const auto wanted = imported_symbols(bytes, path);
+  if (!wanted) return wanted.error();
+  for (const char* start : {"__asan_init", "__hwasan_init", "__msan_init", "__tsan_init"})
+    if (std::binary_search(wanted->begin(), wanted->end(), start) && !::dlsym(RTLD_DEFAULT, start))
+      return plugin_error(
+          path, error_code::unavailable,
+          "was built with a sanitizer that this ccbox was not built with (" + std::string(start) + ")",
+          "rebuild the plugin without -fsanitize, or ccbox with the same one");
+  return {};
+}
+
+// The checks that need the bytes only: none of the plugin's code has run when they fail.
+result<void> check_bytes(const manifest_entry& entry, const std::string& bytes) {
+  if (entry.sha256) {
+    const auto found = sha256_of(bytes);
+    if (!found) return found.error();
+    if (*found != *entry.sha256)
+      return plugin_error(entry.path, error_code::permission_denied,
+                          "is not the file that the manifest means: its sha256 is " + *found,
+                          "if the file is the right one, correct sha256 at " + entry.where);
+  }
+  const auto exported = exported_symbols(bytes, entry.path);
+  if (!exported) return exported.error();
+  if (!std::binary_search(exported->begin(), exported->end(), entry_symbol))
+    return plugin_error(entry.path, error_code::invalid_argument,
+                        std::string("does not export ") + entry_symbol,
+                        "a plugin of this ABI version exports exactly that symbol");
+  return check_sanitizers(entry.path, bytes);
+}
+
+std::string loader_message(const std::string& path, const std::string& own_name, std::string text) {
+  // Boost wraps what the dynamic linker said; the linker names the copy, people know the file.
+  constexpr std::string_view before = "dlerror system message: ";
+  if (const auto at = text.find(before); at != std::string::npos) {
+    text.erase(0, at + before.size());
+    text.erase(std::min(text.rfind(')'), text.size()));
+  }
+  for (std::size_t at = 0; (at = text.find(own_name, at)) != std::string::npos; at += path.size())
+    text.replace(at, own_name.size(), path);
+  return printable(text);
+}
+
+// Loads the copy. The library and its descriptor stay for the life of the process, also when the plugin turns
+// out to be unusable: its code may have left pointers to itself anywhere.
+result<ccbox_plugin_entry> load_copy(const std::string& path, unique_fd copy) {
+  const auto own_name = "/proc/self/fd/" + std::to_string(copy.get());
+  try {
+    auto library = std::make_unique<boost::dll::shared_library>(
+        own_name, boost::dll::load_mode::rtld_now | boost::dll::load_mode::rtld_local);
+    copy.release();
+    static auto& kept = *new std::vector<std::unique_ptr<boost::dll::shared_library>>;
+    kept.push_back(std::move(library));
+    return &kept.back()->get<const ccbox_plugin_descriptor*()>(entry_symbol);
+  } catch (const std::exception& e) {
+    return plugin_error(path, error_code::failed,
+                        "cannot be loaded: " + loader_message(path, own_name, e.what()),
+                        "install what it needs; `ldd` lists it");
+  }
+}
+
+bool is_plugin_name(std::string_view name) {
+  const auto is_lower = [](char c) { return c >= 'a' && c <= 'z'; };
+  return !name.empty() && name.size() <= 32 && is_lower(name.front()) &&
+         std::all_of(name.begin(), name.end(),
+                     [&](char c) { return is_lower(c) || (c >= '0' && c <= '9') || c == '_' || c == '-'; });
+}
+
+result<void> check_descriptor(const std::string& path, const ccbox_plugin_descriptor* descriptor) {
+  const auto bad = [&](std::string_view what) {
+    return plugin_error(path, error_code::failed, what, "report it to the plugin's author");
+  };
+  if (!descriptor) return bad("returns no descriptor");
+  if (!CCBOX_HAS(descriptor, ccbox_plugin_descriptor, get_extension))
+    return bad("has a descriptor smaller than version 1.0");
+  if (!descriptor->create || !descriptor->destroy || !descriptor->get_extension)
+    return bad("has a descriptor with holes");
+  const auto text_of = [](ccbox_str s) {
+    return s.ptr ? std::string_view(s.ptr, std::min<std::size_t>(s.len, 256)) : std::string_view();
+  };
+  const auto name = text_of(descriptor->name), version = text_of(descriptor->version);
+  if (!is_plugin_name(name))
+    return bad("calls itself " + ccbox::quoted(name) + "; a name is [a-z][a-z0-9_-]{0,31}");
+  if (version.empty() || version.size() > 64 || !is_utf8(version) || printable(version) != version)
+    return bad("has the version " + ccbox::quoted(version) + "; a version is one short line");
+  return {};
+}
+
+result<ccbox_plugin*> create_instance(const manifest_entry& entry, const ccbox_plugin_descriptor& descriptor,
+                                      const ccbox_host& host) {
+  std::vector<ccbox_option> options;
+  options.reserve(entry.options.size());
+  for (const auto& [key, value] : entry.options)
+    options.push_back({{key.data(), key.size()}, {value.data(), value.size()}});
+  const ccbox_config config{sizeof config, sizeof(ccbox_option), options.data(), options.size()};
+  ccbox_plugin* instance = nullptr;
+  text_buffer text;
+  const auto status =
+      call_plugin([&] { return descriptor.create(&host, &config, &instance, text.raw()); }, text);
+  if (status != CCBOX_OK) {
+    auto reason = printable(text.view());
+    if (reason.empty()) reason = "status " + std::to_string(status) + " and no reason";
+    return plugin_error(entry.path, to_error_code(status), "cannot be created: " + reason,
+                        entry.options.empty() ? "" : "its options are at " + entry.where);
+  }
+  if (!instance)
+    return plugin_error(entry.path, error_code::failed, "created nothing", "report it to its author");
+  return instance;
+}
+
+}  // namespace
+
+loaded_plugin::loaded_plugin() : impl_(std::make_unique<impl>()) {}
+
+loaded_plugin::~loaded_plugin() {
+  if (!impl_->instance) return;
+  text_buffer ignored;
+  call_plugin(
+      [&] {
+        impl_->descriptor->destroy(impl_->instance);
+        return ccbox_status{CCBOX_OK};
+      },
+      ignored);
+}
+
+const std::string& loaded_plugin::name() const {
+  return impl_->name;
+}
+const std::string& loaded_plugin::version() const {
+  return impl_->version;
+}
+const std::string& loaded_plugin::path() const {
+  return impl_->path;
+}
+std::uint32_t loaded_plugin::abi_minor() const {
+  return impl_->descriptor->abi_minor;
+}
+ccbox_plugin* loaded_plugin::instance() const {
+  return impl_->instance;
+}
+
+const void* loaded_plugin::get_extension(std::string_view name) const {
+  const void* found = nullptr;
+  text_buffer ignored;
+  call_plugin(
+      [&] {
+        found = impl_->descriptor->get_extension(impl_->instance, {name.data(), name.size()});
+        return ccbox_status{CCBOX_OK};
+      },
+      ignored);
+  return found;
+}
+
+result<std::unique_ptr<loaded_plugin>> load_plugin(const manifest_entry& entry, const ccbox_host& host) {
+  auto file = open_plugin(entry.path);
+  if (!file) return file.error();
+  const auto bytes = read_plugin(entry.path, file->get());
+  if (!bytes) return bytes.error();
+  if (auto good = check_bytes(entry, *bytes); !good) return good.error();
+  // From here on the file does not matter any more.
+  auto copy = sealed_file(std::filesystem::path(entry.path).filename().string().substr(0, 64), *bytes);
+  if (!copy) return copy.error();
+  const auto entry_point = load_copy(entry.path, std::move(*copy));
+  if (!entry_point) return entry_point.error();
+
+  const ccbox_plugin_descriptor* descriptor = nullptr;
+  text_buffer text;
+  const auto status = call_plugin(
+      [&] {
+        descriptor = (*entry_point)();
+        return ccbox_status{CCBOX_OK};
+      },
+      text);
+  if (status != CCBOX_OK)
+    return plugin_error(entry.path, error_code::failed,
+                        "cannot be asked what it is: " + printable(text.view()));
+  if (auto good = check_descriptor(entry.path, descriptor); !good) return good.error();
+  auto instance = create_instance(entry, *descriptor, host);
+  if (!instance) return instance.error();
+
+  std::unique_ptr<loaded_plugin> loaded(new loaded_plugin);
+  loaded->impl_->path = entry.path;
+  loaded->impl_->name = std::string(descriptor->name.ptr, descriptor->name.len);
+  loaded->impl_->version = std::string(descriptor->version.ptr, descriptor->version.len);
+  loaded->impl_->descriptor = descriptor;
+  loaded->impl_->instance = *instance;
+  return loaded;
+}
+
+}  // namespace ccbox

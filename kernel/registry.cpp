@@ -1,0 +1,316 @@
+#include "registry.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <mutex>
+#include <numeric>
+
+#include "log.hpp"
+#include "utf8.hpp"
+
+namespace ccbox {
+
+namespace {
+
+constexpr std::string_view known_extensions[] = {"ccbox.backend/1", "ccbox.egress/1", "ccbox.monitor/1",
+                                                 "ccbox.guest/1"};
+
+std::string_view view(ccbox_str text) {
+  return text.ptr ? std::string_view(text.ptr, text.len) : std::string_view();
+}
+
+bool is_kind(std::string_view name) {
+  return name == "native" || name == "microvm" || name == "none";
+}
+
+log_level to_log_level(ccbox_level level) {
+  switch (level) {
+    case CCBOX_DEBUG:
+      return log_level::debug;
+    case CCBOX_INFO:
+      return log_level::info;
+    case CCBOX_WARN:
+      return log_level::warn;
+    default:
+      return log_level::error;
+  }
+}
+
+// One for all plugins of a registry; each sees it through a host table of its own.
+struct event_outlet {
+  std::mutex mutex;
+  plugin_event_handler handler;
+};
+
+// What one plugin is given. Outlives it, and never moves.
+struct plugin_host {
+  ccbox_host table{};
+  std::string name;  // in log lines: the file's stem until the plugin has said its own
+  event_outlet* outlet = nullptr;
+
+  plugin_host(std::string file_stem, event_outlet* events) : name(std::move(file_stem)), outlet(events) {
+    table.size = sizeof table;
+    table.abi_minor = CCBOX_ABI_MINOR;
+    table.ctx = this;
+    table.log = [](void* ctx, ccbox_level level, ccbox_str text) {
+      const auto& self = *static_cast<const plugin_host*>(ctx);
+      try {
+        log_event(to_log_level(level), "plugin_log",
+                  {{"plugin", self.name}, {"text", view(text).substr(0, max_log_bytes)}});
+      } catch (const std::exception&) {
+        // Nothing may be thrown into the plugin, and a line that finds no memory is lost.
+      }
+    };
+    table.emit = [](void* ctx, ccbox_str session, ccbox_str type, ccbox_str json) -> ccbox_status {
+      const auto& self = *static_cast<const plugin_host*>(ctx);
+      if (!is_utf8(view(session)) || !is_utf8(view(type)) || !is_utf8(view(json))) return CCBOX_INVALID;
+      if (json.len > max_event_bytes) return CCBOX_TOO_LARGE;
+      try {
+        const std::lock_guard lock(self.outlet->mutex);
+        if (!self.outlet->handler) return CCBOX_UNAVAILABLE;
+        return self.outlet->handler(view(session), view(type), view(json));
+      } catch (const std::exception&) {
+        return CCBOX_FAILED;
+      }
+    };
+    table.get_extension = [](void*, ccbox_str) -> const void* { return nullptr; };
+  }
+
+  static constexpr std::size_t max_log_bytes = 4096;
+  static constexpr std::size_t max_event_bytes = 1 << 20;
+};
+
+struct member {
+  std::unique_ptr<plugin_host> host;
+  std::unique_ptr<loaded_plugin> plugin;  // destroyed before its host
+  std::unique_ptr<backend> as_backend;
+  std::size_t status = 0;
+};
+
+}  // namespace
+
+struct registry::impl {
+  event_outlet outlet;  // destroyed last: plugins may emit until their destroy returns
+  std::vector<plugin_status> statuses;
+  std::vector<member> members;  // by falling priority
+  std::string manifest_file;
+
+  const member* find(std::string_view name) const {
+    for (const auto& m : members)
+      if (m.as_backend && m.as_backend->name() == name) return &m;
+    return nullptr;
+  }
+  const probe_result& probe_of(const member& m) const { return *statuses[m.status].probe; }
+
+  result<void> load(const manifest_entry& entry, ccbox_probe_depth depth, plugin_status& status, member& out);
+  result<void> adopt_backend(const ccbox_backend* table, ccbox_probe_depth depth, plugin_status& status,
+                             member& out);
+  result<const backend*> best_of_kind(const std::string& kind) const;
+  result<const backend*> default_backend() const;
+  error unknown_backend(const std::string& name) const;
+};
+
+namespace {
+
+void log_outcome(const plugin_status& s) {
+  using outcome = plugin_status::outcome;
+  if (s.state == outcome::disabled)
+    log_event(log_level::info, "plugin_disabled", {{"path", s.path}, {"where", s.where}});
+  else if (s.state == outcome::skipped)
+    log_event(log_level::warn, "plugin_skipped",
+              {{"path", s.path},
+               {"code", to_string(s.failure->code)},
+               {"what", s.failure->what},
+               {"hint", s.failure->hint}});
+  else if (!s.probe)
+    log_event(log_level::info, "plugin_loaded", {{"plugin", s.name}, {"version", s.version}});
+  else if (s.probe->available)
+    log_event(log_level::info, "backend_available",
+              {{"backend", s.name},
+               {"version", s.version},
+               {"enforces", join_rule_bits(s.probe->enforced)},
+               {"note", s.probe->note}});
+  else
+    log_event(
+        log_level::info, "backend_unavailable",
+        {{"backend", s.name}, {"version", s.version}, {"cause", s.probe->cause}, {"hint", s.probe->hint}});
+}
+
+error unavailable(const backend& b, const probe_result& probe) {
+  error e{error_code::unavailable, "backend " + ccbox::quoted(b.name()) + " is not available on this host",
+          probe.hint};
+  if (!probe.cause.empty()) e.what += " (" + probe.cause + ")";
+  return e;
+}
+
+}  // namespace
+
+result<void> registry::impl::adopt_backend(const ccbox_backend* table, ccbox_probe_depth depth,
+                                           plugin_status& status, member& out) {
+  auto made =
+      std::make_unique<backend>(out.plugin->name(), out.plugin->version(), out.plugin->instance(), table);
+  if (auto valid = made->validate(); !valid) return valid.error();
+  // Somebody who asks for "native" must not get a plugin that merely calls itself so.
+  if (is_kind(made->name()) && made->name() != made->kind())
+    return error{error_code::conflict,
+                 "plugin " + ccbox::quoted(out.plugin->path()) + " is called " + ccbox::quoted(made->name()) +
+                     " but is of kind " + made->kind(),
+                 "native, microvm and none name kinds of backends"};
+  auto probe = made->probe(depth);
+  if (!probe) return probe.error();
+  status.probe = std::move(*probe);
+  out.as_backend = std::move(made);
+  return {};
+}
+
+result<void> registry::impl::load(const manifest_entry& entry, ccbox_probe_depth depth, plugin_status& status,
+                                  member& out) {
+  out.host = std::make_unique<plugin_host>(std::filesystem::path(entry.path).stem().string(), &outlet);
+  auto plugin = load_plugin(entry, out.host->table);
+  if (!plugin) return plugin.error();
+  out.plugin = std::move(*plugin);
+  status.name = out.plugin->name();
+  status.version = out.plugin->version();
+  out.host->name = status.name;
+  for (const auto& other : members)
+    if (other.plugin->name() == status.name)
+      return error{error_code::conflict,
+                   "plugin " + ccbox::quoted(entry.path) + " is called " + ccbox::quoted(status.name) +
+                       " as is " + ccbox::quoted(other.plugin->path()),
+                   "take one of the two out of the manifest or its directories"};
+  const void* backend_table = nullptr;
+  for (const auto name : known_extensions) {
+    const void* table = out.plugin->get_extension(name);
+    if (!table) continue;
+    status.extensions.emplace_back(name);
+    if (name == CCBOX_BACKEND_EXTENSION) backend_table = table;
+  }
+  if (status.extensions.empty())
+    return error{error_code::unavailable,
+                 "plugin " + ccbox::quoted(entry.path) + " offers no extension that this ccbox knows",
+                 "it may be for a newer ccbox"};
+  if (!backend_table) return {};
+  return adopt_backend(static_cast<const ccbox_backend*>(backend_table), depth, status, out);
+}
+
+registry::registry() : impl_(std::make_unique<impl>()) {}
+registry::~registry() = default;
+
+result<std::unique_ptr<registry>> registry::build(const manifest& m, ccbox_probe_depth depth) {
+  std::unique_ptr<registry> made(new registry);
+  auto& self = *made->impl_;
+  self.manifest_file = m.file;
+  std::vector<const manifest_entry*> order;
+  for (const auto& entry : m.plugins)
+    order.push_back(&entry);
+  std::stable_sort(order.begin(), order.end(), [](auto* a, auto* b) { return a->priority > b->priority; });
+  for (const auto* entry : order) {
+    plugin_status status;
+    status.path = entry->path;
+    status.where = entry->where;
+    status.priority = entry->priority;
+    member loaded;
+    if (!entry->enabled) {
+      status.state = plugin_status::outcome::disabled;
+    } else if (auto good = self.load(*entry, depth, status, loaded); !good) {
+      status.failure = good.error();
+    } else {
+      status.state = plugin_status::outcome::loaded;
+      loaded.status = self.statuses.size();
+      self.members.push_back(std::move(loaded));
+    }
+    log_outcome(status);
+    if (status.failure && entry->required) {
+      auto e = *status.failure;
+      e.what = "a required plugin was not loaded: " + e.what;
+      if (e.hint.empty()) e.hint = "it is required at " + entry->where;
+      return e;
+    }
+    self.statuses.push_back(std::move(status));
+  }
+  return made;
+}
+
+const std::vector<plugin_status>& registry::statuses() const {
+  return impl_->statuses;
+}
+
+const backend* registry::find_backend(std::string_view name) const {
+  const auto* found = impl_->find(name);
+  return found ? found->as_backend.get() : nullptr;
+}
+
+void registry::on_plugin_event(plugin_event_handler handler) {
+  const std::lock_guard lock(impl_->outlet.mutex);
+  impl_->outlet.handler = std::move(handler);
+}
+
+result<const backend*> registry::impl::best_of_kind(const std::string& kind) const {
+  const member* refused = nullptr;
+  for (const auto& m : members) {
+    if (!m.as_backend || m.as_backend->kind() != kind) continue;
+    if (probe_of(m).available) return m.as_backend.get();
+    if (!refused) refused = &m;
+  }
+  if (refused) return unavailable(*refused->as_backend, probe_of(*refused));
+  return unknown_backend(kind);
+}
+
+result<const backend*> registry::impl::default_backend() const {
+  error none{error_code::unavailable, "no backend is available on this host", {}};
+  for (const auto& m : members) {
+    if (!m.as_backend || m.as_backend->kind() == "none") continue;
+    const auto& probe = probe_of(m);
+    if (probe.available) return m.as_backend.get();
+    none.what += (none.hint.empty() ? ": " : ", ") + ccbox::quoted(m.as_backend->name());
+    if (!probe.cause.empty()) none.what += " (" + probe.cause + ")";
+    none.hint += (none.hint.empty() ? "" : "; ") + probe.hint;
+    log_event(log_level::info, "backend_passed_over",
+              {{"backend", m.as_backend->name()}, {"cause", probe.cause}});
+  }
+  if (none.hint.empty())
+    none.hint = "`ccbox plugins` shows what was loaded and what was skipped; the manifest is " +
+                ccbox::quoted(manifest_file);
+  return none;
+}
+
+error registry::impl::unknown_backend(const std::string& name) const {
+  error e{error_code::not_found,
+          is_kind(name) ? "no backend of kind " + name + " is loaded"
+                        : "no backend is called " + ccbox::quoted(name),
+          {}};
+  // The plugin that was meant may be here but not loaded: its reason is the answer.
+  for (const auto& s : statuses) {
+    if (s.state == plugin_status::outcome::loaded) continue;
+    if (s.name != name && std::filesystem::path(s.path).stem() != name) continue;
+    if (s.state == plugin_status::outcome::disabled) {
+      e.hint = "it is disabled at " + s.where;
+    } else {
+      e.what += ": " + s.failure->what;
+      e.hint = s.failure->hint;
+    }
+    return e;
+  }
+  for (const auto& m : members)
+    if (m.as_backend) e.hint += (e.hint.empty() ? "loaded backends: " : ", ") + m.as_backend->name();
+  if (e.hint.empty()) e.hint = "no backend is loaded; the manifest is " + ccbox::quoted(manifest_file);
+  return e;
+}
+
+result<const backend*> registry::select_backend(const std::string& request) const {
+  if (request.empty()) return impl_->default_backend();
+  if (is_kind(request)) return impl_->best_of_kind(request);
+  const auto* found = impl_->find(request);
+  if (!found) return impl_->unknown_backend(request);
+  const auto& probe = impl_->probe_of(*found);
+  if (!probe.available) return unavailable(*found->as_backend, probe);
+  return found->as_backend.get();
+}
+
+result<probe_result> registry::diagnose(std::string_view backend_name) const {
+  const auto* found = find_backend(backend_name);
+  if (!found) return impl_->unknown_backend(std::string(backend_name));
+  return found->probe(CCBOX_PROBE_FULL);
+}
+
+}  // namespace ccbox
