@@ -5,7 +5,6 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -169,7 +168,10 @@ bool write_map(pid_t pid, const char* name) {
     ::_exit(1);
   };
   ::dup2(error_fd, STDERR_FILENO);
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  // bwrap's child waits for its parent without a limit: killing them together is the only way to lose
+  // neither. For the same reason this has no parent-death signal but bwrap's own; left alone, `true` ends by
+  // itself.
+  ::setsid();
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -210,7 +212,7 @@ void collect(int error_fd, pid_t pid, unsigned limit_ms, trial_outcome& outcome)
     if (ready < 0 && errno == EINTR) continue;
     if (ready <= 0) {
       outcome.timed_out = true;
-      ::kill(pid, SIGKILL);
+      ::kill(-pid, SIGKILL);
       break;
     }
     const auto count = ::read(error_fd, buffer.data(), buffer.size());

@@ -46,7 +46,8 @@ struct view::deny {
   entry* mount;
 };
 
-view::view(const plugin::plan_request& request, const host_tree& tree) : tree_(tree) {
+view::view(const plugin::plan_request& request, const host_tree& tree)
+    : tree_(tree), root_caller_(request.uid() == 0) {
   for (const auto& r : request.rules()) {
     if (request.is_waived(r)) continue;
     if ((r.flags & ~known_flags) != 0 || r.kind < CCBOX_KIND_MOUNT || r.kind > CCBOX_KIND_WRITE_DENY)
@@ -317,7 +318,10 @@ void view::finish() {
       step.mode = mounts_.any_below(e->guest) || overlays_.any_below(e->guest) ? 0111 : 0;
       made_read_only_.push_back(e->guest);
     }
-    if (e->kind == entry_kind::dev) made_read_only_.push_back(e->guest);
+    // The switches in /proc/sys and its like ask for the host's root user, not for a capability: and that is
+    // who a root caller is inside.
+    if (e->kind == entry_kind::dev || (e->kind == entry_kind::proc && root_caller_))
+      made_read_only_.push_back(e->guest);
   }
   if (!nearest("/", false)) made_read_only_.push_back("/");
 

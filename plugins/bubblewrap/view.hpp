@@ -55,6 +55,7 @@ class view {
   void finish();
 
   const host_tree& tree_;
+  const bool root_caller_;
   mount_table mounts_;    // what the spec, the system and the session put there
   mount_table overlays_;  // masks, read-only binds over protected paths, pins
   std::multimap<std::string, std::string> guests_by_host_;

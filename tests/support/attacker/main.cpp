@@ -152,6 +152,14 @@ const std::map<std::string, std::function<answer(const words&)>> actions = {
      [](const words& w) {
        return write_through(::open(w.at(1).c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC), "evil");
      }},
+    // Opens and writes nothing, for files whose content is the host's.
+    {"open-write",
+     [](const words& w) {
+       const int fd = ::open(w.at(1).c_str(), O_WRONLY | O_CLOEXEC);
+       const auto result = of(fd);
+       if (fd >= 0) ::close(fd);
+       return result;
+     }},
     {"append",
      [](const words& w) {
        return write_through(::open(w.at(1).c_str(), O_WRONLY | O_APPEND | O_CLOEXEC), "evil");
