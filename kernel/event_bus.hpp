@@ -1,13 +1,26 @@
 // Delivers each session's events, in order, to any number of subscribers.
 //
-//  - stdout and stderr are never lost: when a subscriber's queue is full, publish() waits (the pump then stops
+//  - stdout and stderr are never lost: when a subscriber's queue is full, publish() waits (the pump then
+//  stops
 //    reading and the command blocks on its pipe). Other events wait in the same queue, so order holds.
-//  - Memory is bounded per subscriber: queue_limit_bytes, one event of any size excepted when it is alone.
+//  - Memory is bounded per subscriber: queue_limit_bytes for what is queued and being handled, one event of
+//  any size
+//    excepted when it is alone. Publishers that wait hold one event each.
 //  - A subscriber that throws is logged, unsubscribed, and harms nobody else.
-//  - Unsubscribing (or destroying the subscription) releases a waiting publisher.
+//  - Unsubscribing (or destroying the subscription) drops its queue and releases a waiting publisher. So does
+//    destroying the bus, but then what was published before is still delivered.
+//  - A publish() that is cancelled while it waits throws operation_aborted; its event is delivered all the
+//  same, past
+//    the limit.
 //
-// Threads: every function may be called on any thread. A subscriber is called on its own strand of the executor it
-// was subscribed with, one event at a time.
+// Threads: every function may be called on any thread. A subscriber is called on its own strand of the
+// executor it was subscribed with, one event at a time, never inside publish(). It must not wait for its own
+// subscription, neither by drained() nor by publishing what it would receive itself.
+//
+// Lifetime: a call that is in progress on another thread may outlast cancel(); drained() then waits for its
+// end, and no other starts. The subscriber is destroyed after its last call. Execution contexts outlive the
+// subscriptions made with them, except that one may be destroyed with events still in the queue: that ends
+// the subscription.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -33,8 +46,11 @@ class event_bus {
     subscription& operator=(subscription&&) noexcept;
     ~subscription();
     void cancel();
-    bool active() const;                                // false after cancel or after the subscriber threw
-    boost::asio::awaitable<void> drained() const;       // all that was published so far has been handled
+    bool active() const;  // false after cancel, after the subscriber threw, and when the bus is gone
+    // Waits until all that was queued before the call has been handled, or the last call of a subscription
+    // that ended has returned.
+    boost::asio::awaitable<void> drained() const;
+    std::size_t queued_bytes() const;  // what the limit counts
 
    private:
     friend class event_bus;
@@ -51,8 +67,8 @@ class event_bus {
   subscription subscribe(boost::asio::any_io_executor executor, std::string session_id, subscriber fn,
                          std::size_t queue_limit_bytes = 1 << 20);
 
-  // Numbers the event and queues it for every subscriber, waiting for room where there is none. Publishes of one
-  // session must not overlap (they run on its strand); those of different sessions may.
+  // Numbers the event and queues it for every subscriber, waiting for room where there is none. Publishes of
+  // one session must not overlap (they run on its strand); those of different sessions may.
   boost::asio::awaitable<void> publish(sandbox_event event);
 
   // Forgets the session's numbering; its subscriptions still receive what is queued.
