@@ -8,9 +8,11 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -39,6 +41,14 @@ std::string write_file(const test::temporary_directory& directory, const std::st
   const auto path = directory.write(name, text);
   chmod(path.c_str(), mode);
   return path;
+}
+
+std::chrono::nanoseconds cpu_time(pid_t pid) {
+  clockid_t clock;
+  timespec spent{};
+  REQUIRE(clock_getcpuclockid(pid, &clock) == 0);
+  REQUIRE(clock_gettime(clock, &spent) == 0);
+  return std::chrono::seconds(spent.tv_sec) + std::chrono::nanoseconds(spent.tv_nsec);
 }
 
 // Reads from a terminal's master until `wanted` appears.
@@ -500,11 +510,17 @@ TEST_CASE("a kernel side that stops reading costs nothing but its own answers") 
   const int size = 1;
   REQUIRE(setsockopt(init.channel(), SOL_SOCKET, SO_SNDBUF, &size, sizeof size) == 0);
   std::vector<std::uint64_t> ids;
-  for (int i = 0; i < 1500; ++i) {
+  bool stopped = false;
+  std::chrono::nanoseconds spent{};
+  while (!stopped && ids.size() < 10000) {
+    const auto before = cpu_time(init.pid());
     pollfd writable{init.channel(), POLLOUT, 0};
-    if (poll(&writable, 1, 1000) != 1) break;  // it has stopped taking requests: that is the point
-    ids.push_back(init.exec(init_process::command({"nowhere"})));
+    stopped = poll(&writable, 1, 1000) == 0;
+    spent = cpu_time(init.pid()) - before;
+    if (!stopped) ids.push_back(init.exec(init_process::command({"nowhere"})));
   }
+  CHECK(stopped);                                 // it takes no further requests
+  CHECK(spent < std::chrono::milliseconds(500));  // and waits, for a second here
   for (const auto id : ids)
     CHECK(init.wait_for(frame_type::failed, id).header.type == frame_type::failed);
   CHECK(init.run(init_process::command({"true"})).code() == 0);
