@@ -9,6 +9,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "../unique_fd.hpp"
@@ -64,6 +66,29 @@ std::vector<pid_t> descendants_of(pid_t ancestor) {
   return found;
 }
 
+// Of this process, which has one thread. Nothing: this kernel does not tell.
+std::optional<std::vector<pid_t>> own_children() {
+  char path[48];
+  std::snprintf(path, sizeof path, "/proc/self/task/%d/children", static_cast<int>(getpid()));
+  const unique_fd file(open(path, O_RDONLY | O_CLOEXEC));
+  if (!file) return std::nullopt;
+  std::string text;
+  char part[4096];
+  for (;;) {
+    const ssize_t size = read(file.get(), part, sizeof part);
+    if (size < 0) return std::nullopt;
+    if (size == 0) break;
+    text.append(part, static_cast<std::size_t>(size));
+  }
+  std::vector<pid_t> found;
+  char* end = nullptr;
+  for (const char* at = text.c_str();; at = end) {
+    const long pid = std::strtol(at, &end, 10);
+    if (end == at) return found;
+    found.push_back(static_cast<pid_t>(pid));
+  }
+}
+
 }  // namespace
 
 void population::signal_all(int number) const {
@@ -73,6 +98,16 @@ void population::signal_all(int number) const {
   }
   for (const pid_t pid : descendants_of(getpid()))
     kill(pid, number);
+}
+
+void population::kill_all() const {
+  if (confined_) {
+    kill(-1, SIGKILL);
+    return;
+  }
+  const auto children = own_children();
+  for (const pid_t pid : children ? *children : descendants_of(getpid()))
+    kill(pid, SIGKILL);
 }
 
 }  // namespace ccbox::init

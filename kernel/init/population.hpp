@@ -10,6 +10,9 @@ class population {
 
   // One pass: those that exist at this moment.
   void signal_all(int number) const;
+  // SIGKILL, one pass. Repeated while children are reaped it gets everybody, since orphans become init's
+  // children; it is quick enough for one that forks and ends all the time.
+  void kill_all() const;
 
  private:
   bool confined_;

@@ -200,7 +200,7 @@ void supervisor::ended(pid_t pid, int status) {
 void supervisor::kill_and_reap(int limit_ms) {
   const auto give_up = now_ms() + limit_ms;
   for (;;) {
-    population_.signal_all(SIGKILL);
+    population_.kill_all();
     do
       reap();
     while (more_to_reap_);
