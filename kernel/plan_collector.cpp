@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <climits>
+#include <cstdio>
 #include <set>
 
 #include "utf8.hpp"
@@ -144,7 +145,13 @@ plan_collector::plan_collector(std::size_t rule_count) {
   sink_.flags = [](void* ctx, std::uint32_t flags) {
     auto& self = *static_cast<plan_collector*>(ctx);
     self.guarded([&] {
-      flags &= known_flags;
+      // Its isolation may rest on what the flag asks for: without it, something weaker would start.
+      if (const auto unknown = flags & ~known_flags) {
+        char text[16];
+        std::snprintf(text, sizeof text, "0x%x", unknown);
+        refuse("it sets the plan flags " + std::string(text) + ", which this version does not know",
+               error_code::unenforceable);
+      }
       self.plan_.identity_userns |= (flags & CCBOX_PLAN_IDENTITY_USERNS) != 0;
       self.plan_.unconfined |= (flags & CCBOX_PLAN_UNCONFINED) != 0;
     });

@@ -74,7 +74,7 @@ const std::vector<broken_promise>& defects() {
       {"open_path_is_relative", "ordinary_request_is_planned", "a path to open is not absolute"},
       {"layer_of_no_rule", "ordinary_request_is_planned", "a layer for rule 7 of 7"},
       {"enforces_twice", "ordinary_request_is_planned", "says twice what it enforces"},
-      {"flags_are_unknown", "ordinary_request_is_planned", "sets a flag"},
+      {"flags_are_unknown", "ordinary_request_is_planned", "sets the plan flags 0x1000"},
       {"plan_claims_unknown_bits", "ordinary_request_is_planned", "claims bit 50"},
       {"unconfined_with_a_boundary", "ordinary_request_is_planned", "no boundary and claims pid_isolation"},
       {"unconfined_and_native", "ordinary_request_is_planned", "is for kind none, and this is kind native"},

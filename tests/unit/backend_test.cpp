@@ -401,15 +401,19 @@ TEST_CASE("only a backend of kind none may plan without a boundary, and it may n
         "backend 'fake': it plans without a boundary but claims fs_read_deny");
 }
 
-TEST_CASE("an identity user namespace is for a root caller only, and unknown flags count for nothing") {
+TEST_CASE("an identity user namespace is for a root caller only") {
   scene s;
   const auto p =
       s.plan_of([](const ccbox_plan_sink& sink) { sink.flags(sink.ctx, CCBOX_PLAN_IDENTITY_USERNS); });
   CHECK(p.has_value() == (::geteuid() == 0));
-  const auto q = s.plan_of([](const ccbox_plan_sink& sink) { sink.flags(sink.ctx, ~std::uint32_t{3}); });
-  REQUIRE(q.has_value());
-  CHECK_FALSE(q->identity_userns);
-  CHECK_FALSE(q->unconfined);
+}
+
+TEST_CASE("a plan flag of a later version is refused: isolation may rest on it") {
+  scene s;
+  const auto p = s.plan_of([](const ccbox_plan_sink& sink) { sink.flags(sink.ctx, 1u << 20); });
+  REQUIRE(p.has_error());
+  CHECK(p.error().code == error_code::unenforceable);
+  CHECK(p.error().what == unusable + "it sets the plan flags 0x100000, which this version does not know");
 }
 
 TEST_CASE("a plan of 10,000 mounts is carried") {

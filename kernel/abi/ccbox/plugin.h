@@ -227,7 +227,7 @@ typedef struct ccbox_plan_sink {
   void (*layer)(void *ctx, size_t index, ccbox_str text);
   /* The bits that this very plan enforces. Called once. */
   void (*enforces)(void *ctx, uint64_t bits);
-  /* CCBOX_PLAN_* flags. */
+  /* CCBOX_PLAN_* flags. The host refuses a plan with a flag that it does not know: isolation may rest on it. */
   void (*flags)(void *ctx, uint32_t flags);
 } ccbox_plan_sink;
 
