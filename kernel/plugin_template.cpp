@@ -240,7 +240,7 @@ result<void> check_name(const std::string& name) {
                  "the plugin name " + ccbox::quoted(name) + " is not [a-z][a-z0-9_-]{0,31}",
                  "use lower case letters, digits, '-' and '_'"};
   // Kinds and shipped plugins; then targets that CMake's generators make themselves, and the template's own.
-  constexpr std::string_view taken[] = {"native",     "seatbelt",
+  constexpr std::string_view taken[] = {"ccbox", "native",     "seatbelt",
                                         "bubblewrap", "microvm",
                                         "none",       "egress",
                                         "violations", "all",

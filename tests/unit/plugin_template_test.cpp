@@ -66,7 +66,7 @@ TEST_CASE("names that are no plugin names are refused before anything is made") 
 
 TEST_CASE("names of kinds, of shipped plugins and of CMake's own targets are taken") {
   const test::temporary_directory directory;
-  for (const std::string name : {"native", "none", "microvm", "bubblewrap", "seatbelt", "egress",
+  for (const std::string name : {"ccbox", "native", "none", "microvm", "bubblewrap", "seatbelt", "egress",
                                  "violations", "test", "all", "install", "clean", "plan_test"}) {
     CAPTURE(name);
     const auto refused = write_plugin_project(name, directory / "project");
