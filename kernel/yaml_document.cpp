@@ -370,9 +370,9 @@ result<yaml_value> load_yaml_text(std::string_view text, const std::string& name
   } catch (const refused& r) {
     return r.reason;
   } catch (const YAML::Exception& e) {
-    return refusal(e.mark.is_null() ? *file : place(*file, position_of(e.mark)), e.msg);
+    return refusal(e.mark.is_null() ? *file : place(*file, position_of(e.mark)), printable(e.msg));
   } catch (const std::exception& e) {
-    return refusal(*file, std::string("cannot be parsed: ") + e.what());
+    return refusal(*file, "cannot be parsed: " + printable(e.what()));
   }
 }
 

@@ -215,3 +215,11 @@ TEST_CASE("a file over 4 MiB is refused") {
   REQUIRE(::truncate(path.c_str(), (4 << 20) + 1) == 0);
   CHECK(load_yaml_file(path).error().code == error_code::too_large);
 }
+
+TEST_CASE("what the YAML parser shows of the text is escaped like everything else") {
+  for (const std::string text : {"a: \"\\", "a: \"\\\x1b[31m\"", "a: \"\\\x01\""}) {
+    const auto value = load_yaml_text(text, "f.yaml");
+    REQUIRE(!value);
+    CHECK(printable(value.error().what) == value.error().what);
+  }
+}
