@@ -485,6 +485,20 @@ TEST_CASE("shutdown: what ignores TERM, stopped or in another session, is killed
   }
 }
 
+TEST_CASE("shutdown: a stopped command hears TERM, and ends by it") {
+  for (const auto setting : {init_setting::enclosed, init_setting::unconfined}) {
+    init_process init(setting);
+    const auto id = init.exec(init_process::shell("kill -STOP $$; exit 1"));
+    const auto pid = decode_number(init.wait_for(frame_type::started, id).payload).value();
+    const auto stopped = "grep -q '^State:.*T' /proc/" + std::to_string(pid) + "/status";
+    REQUIRE(eventually([&] { return init.run(init_process::shell(stopped)).code() == 0; }));
+    init.shutdown(60000);
+    const auto exited = init.wait_exit(id);
+    CHECK(exited.signalled);
+    CHECK(exited.value == SIGTERM);
+  }
+}
+
 TEST_CASE("an exec during shutdown is refused") {
   init_process init(init_setting::enclosed);
   const auto id = init.exec(init_process::shell("trap '' TERM; while :; do sleep 1; done"));
