@@ -2,6 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include <fstream>
+#include <iterator>
+
 using namespace ccbox;
 
 TEST_CASE("quoted leaves printable text and UTF-8 alone") {
@@ -44,4 +47,18 @@ TEST_CASE("is_utf8 takes well-formed text only") {
 
 TEST_CASE("printable escapes as quoted does, but leaves quotes and backslashes alone") {
   CHECK(printable("it's C:\\x\n\x1b[0m") == "it's C:\\x\\n\\x1b[0m");
+}
+
+TEST_CASE("docs/errors.md explains every code") {
+  std::ifstream file(CCBOX_TEST_SOURCE_DIR "/docs/errors.md");
+  const std::string text((std::istreambuf_iterator<char>(file)), {});
+  REQUIRE(!text.empty());
+  // The last one; a code after it would not be looked for.
+  constexpr auto last = error_code::failed;
+  for (int i = 0; i <= static_cast<int>(last); ++i) {
+    const auto name = std::string(to_string(static_cast<error_code>(i)));
+    CAPTURE(name);
+    CHECK(text.find("| `" + name + "` |") != std::string::npos);
+    CHECK(text.find("### `" + name + "`") != std::string::npos);
+  }
 }
