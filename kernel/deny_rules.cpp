@@ -244,10 +244,28 @@ class deny_compiler {
               ? spell_path(match.path)
               : path_spelling{match.path, match.path, match.type, match.type, false, {}, false};
       for (const auto& s : spellings(spelling))
-        add_write(s, rule_origin::existing_match, reason, false, !match.deny);
+        add_write(s, rule_origin::existing_match, reason, false, true);
     }
+    for (const auto& link : found->links)
+      add_link(link, deny, why);
     add_git_directories(*found);
     return {};
+  }
+
+  // Where a link stands for a part of a glob, the glob goes on in its target, and the link stays what it is.
+  template <class Why>
+  void add_link(const followed_link& link, const glob_set& deny, const Why& why) {
+    const auto first = link.state.front().first;
+    add_write({link.path, path_type::symlink, false}, rule_origin::existing_match,
+              "stands for a part of " + quoted(deny[first].text()) + ": " + why(first), false, true);
+    for (const auto& place : view_.places_of(link.target)) {
+      if (place.mount->read_only) continue;
+      rule target;
+      target.guest_path = place.guest;
+      for (const auto& [index, positions] : link.state)
+        add_names(names_, rule_kind::name_deny, rule_origin::mandatory, why(index), target,
+                  deny[index].remaining(positions));
+    }
   }
 
   void add_names(std::vector<rule>& list, rule_kind kind, rule_origin origin, const std::string& reason,

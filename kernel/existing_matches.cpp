@@ -121,6 +121,7 @@ class tree_walk {
     std::sort(found_.matches.begin(), found_.matches.end(),
               [](const auto& a, const auto& b) { return a.path < b.path; });
     std::sort(found_.git_directories.begin(), found_.git_directories.end());
+    found_.links.assign(followed_.begin(), followed_.end());
     std::sort(found_.git_files.begin(), found_.git_files.end());
     const auto last = std::unique(found_.git_directories.begin(), found_.git_directories.end());
     found_.git_directories.erase(last, found_.git_directories.end());
@@ -168,6 +169,8 @@ class tree_walk {
         if (auto added = add(child, e.type, accepted.front()); !added) return added;
         continue;
       }
+      if (e.type == path_type::symlink && !next.empty())
+        if (auto followed = follow(child, std::move(next), depth); !followed) return followed;
       if (e.type != path_type::directory) continue;
       if (depth == deepest) {
         if (auto added = add(child, path_type::directory, std::nullopt); !added) return added;
@@ -183,6 +186,55 @@ class tree_walk {
       const auto outer_device = device_;
       if (auto walked = walk(below.get(), child, next, next_exempt, depth + 1); !walked) return walked;
       device_ = outer_device;
+    }
+    return {};
+  }
+
+  // What a link leads to counts as what it stands for: `.git/hooks` may be one, and so may `.claude`.
+  result<void> follow(const std::string& link, glob_set::state state, std::size_t depth) {
+    std::vector<std::uint32_t> accepted;
+    deny_.all_below(state, accepted);
+    if (!accepted.empty()) return add(link, path_type::symlink, accepted.front());
+    const auto spelling = spell_path(link);
+    if (spelling.resolved_type != path_type::directory || spelling.magic) return {};
+    followed_link followed{link, spelling.resolved, std::move(state)};
+    if (!followed_.insert(followed).second) return {};
+    if (followed_.size() > request_.limit)
+      return error{error_code::too_large,
+                   "more than " + std::to_string(request_.limit) + " links below " + quoted(request_.root) +
+                       " stand for directories with protected names",
+                   "bind a smaller directory, or bind it read-only"};
+    const unique_fd target = open_directory(AT_FDCWD, spelling.resolved.c_str());
+    if (!target) return {};
+    return walk_linked(target.get(), spelling.resolved, followed.state, depth + 1);
+  }
+
+  // Like walk, but only where the globs that led here go on.
+  result<void> walk_linked(int directory, const std::string& path, const glob_set::state& state,
+                           std::size_t depth) {
+    if (depth >= deepest || is_kernel_filesystem(directory)) return {};
+    auto entries = read_entries(directory, path);
+    if (!entries) return entries.error();
+    for (const auto& e : *entries) {
+      std::vector<std::uint32_t> accepted, all_below;
+      auto next = deny_.step_started(state, e.name, &accepted);
+      if (next.empty()) continue;
+      const std::string child = join_path(path, e.name);
+      if (e.type == path_type::directory) deny_.all_below(next, all_below);
+      accepted.insert(accepted.end(), all_below.begin(), all_below.end());
+      if (!accepted.empty()) {
+        if (auto added = add(child, e.type, accepted.front()); !added) return added;
+      } else if (e.type == path_type::symlink) {
+        if (auto followed = follow(child, std::move(next), depth); !followed) return followed;
+      } else if (e.type == path_type::directory) {
+        const unique_fd below = open_directory(directory, e.name.c_str());
+        if (!below) {
+          if (errno != EACCES) continue;  // it changed meanwhile
+          if (auto added = add(child, path_type::directory, std::nullopt); !added) return added;
+          continue;
+        }
+        if (auto walked = walk_linked(below.get(), child, next, depth + 1); !walked) return walked;
+      }
     }
     return {};
   }
@@ -225,6 +277,7 @@ class tree_walk {
   const glob_set& deny_;
   const glob_set& exempt_;
   existing_matches found_;
+  std::set<followed_link> followed_;
   dev_t device_ = 0;
 };
 

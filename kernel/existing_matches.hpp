@@ -25,8 +25,18 @@ struct existing_match {
   bool operator==(const existing_match&) const = default;
 };
 
+// A symbolic link where globs have got somewhere (`.git`, `.claude`) and the directory it leads to: for
+// whoever follows it, they go on there.
+struct followed_link {
+  std::string path;
+  std::string target;
+  glob_set::state state;  // of `deny` in the target, of those globs alone
+  auto operator<=>(const followed_link&) const = default;
+};
+
 struct existing_matches {
   std::vector<existing_match> matches;  // sorted by path
+  std::vector<followed_link> links;
   // Git directories under another name than `.git`: what a `.git` *file* points to (with the common directory
   // it names), and bare repositories.
   std::vector<std::string> git_directories;

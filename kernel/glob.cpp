@@ -254,34 +254,45 @@ glob::positions glob_set::positions_of(const state& at, std::size_t i) const {
   return out;
 }
 
+void glob_set::advance(state& next, std::uint32_t index, glob::positions from, std::string_view folded_name,
+                       std::vector<std::uint32_t>* accepted) const {
+  const auto& g = globs_[index];
+  auto positions = g.step(from, folded_name);
+  // Where `**/...` always is besides is not worth keeping.
+  if (g.components_[0].any_depth && g.components_.size() > 1) positions &= ~g.start();
+  if (positions == 0) return;
+  if (accepted && g.accepts(positions)) accepted->push_back(index);
+  next.emplace_back(index, positions);
+}
+
 glob_set::state glob_set::step(const state& at, std::string_view name,
                                std::vector<std::uint32_t>* accepted) const {
   std::string storage;
   if (!is_folded(name)) name = storage = fold_name(name);
   state next;
-  const auto advance = [&](std::uint32_t index, glob::positions from) {
-    const auto& g = globs_[index];
-    auto positions = g.step(from, name);
-    // Where `**/...` always is besides is not worth keeping.
-    if (g.components_[0].any_depth && g.components_.size() > 1) positions &= ~g.start();
-    if (positions == 0) return;
-    if (accepted && g.accepts(positions)) accepted->push_back(index);
-    next.emplace_back(index, positions);
-  };
   for (const auto& [index, positions] : at) {
     const auto& g = globs_[index];
-    advance(index, g.components_[0].any_depth ? positions | g.start() : positions);
+    advance(next, index, g.components_[0].any_depth ? positions | g.start() : positions, name, accepted);
   }
   const auto fresh = [&](std::uint32_t index) {
     const bool seen =
         std::any_of(at.begin(), at.end(), [&](const auto& entry) { return entry.first == index; });
-    if (!seen) advance(index, globs_[index].start());
+    if (!seen) advance(next, index, globs_[index].start(), name, accepted);
   };
   if (const auto found = by_literal_.find(name); found != by_literal_.end())
     for (const auto index : found->second)
       fresh(index);
   for (const auto index : wild_)
     fresh(index);
+  return next;
+}
+
+glob_set::state glob_set::step_started(const state& at, std::string_view name,
+                                       std::vector<std::uint32_t>* accepted) const {
+  const std::string folded = fold_name(name);
+  state next;
+  for (const auto& [index, positions] : at)
+    advance(next, index, positions, folded, accepted);
   return next;
 }
 

@@ -91,6 +91,9 @@ class glob_set {
   state start() const;
   // The state in the directory or at the file `name`; indices of the globs that match it go to `accepted`.
   state step(const state& at, std::string_view name, std::vector<std::uint32_t>* accepted = nullptr) const;
+  // The same for those alone that have got somewhere: what a link at such a place leads to.
+  state step_started(const state& at, std::string_view name,
+                     std::vector<std::uint32_t>* accepted = nullptr) const;
   // The globs that match everything below a directory in this state.
   void all_below(const state& at, std::vector<std::uint32_t>& accepted) const;
 
@@ -98,6 +101,9 @@ class glob_set {
   glob::positions positions_of(const state& at, std::size_t i) const;
 
  private:
+  void advance(state& next, std::uint32_t index, glob::positions from, std::string_view folded_name,
+               std::vector<std::uint32_t>* accepted) const;
+
   struct name_hash {
     using is_transparent = void;
     std::size_t operator()(std::string_view name) const { return std::hash<std::string_view>()(name); }

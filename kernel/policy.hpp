@@ -62,9 +62,11 @@ struct rule {
   rule_kind kind = rule_kind::mount;
   rule_origin origin = rule_origin::spec;
   rule_bits bit = 0;
-  std::string path;  // absolute host path, `//`, `.` and trailing `/` removed; NAME rules: see below
-  std::string
-      guest_path;  // inside; empty: nothing inside shows it. NAME rules: the writable root it is anchored to
+  // Absolute host path; `//`, `.` and a trailing `/` removed. NAME rules: see `glob`.
+  std::string path;
+  // Where it shows inside; empty: nowhere. NAME rules: the directory they are anchored to, a writable mount
+  // or one in it that a link leads to.
+  std::string guest_path;
   bool read_only = false;  // mount
   bool glob = false;
   bool is_target = false;  // the symlink-resolved spelling of the rule before it

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "support/temporary_directory.hpp"
@@ -25,7 +26,8 @@ glob_set set_of(std::initializer_list<std::string_view> patterns) {
 
 existing_matches find(const std::string& root, const glob_set& deny, const glob_set& exempt = {},
                       std::set<std::string> skip = {}) {
-  auto found = find_existing_matches({root, deny.start(), exempt.start(), std::move(skip), 100}, deny, exempt);
+  auto found =
+      find_existing_matches({root, deny.start(), exempt.start(), std::move(skip), 100}, deny, exempt);
   REQUIRE(found.has_value());
   return *found;
 }
@@ -93,6 +95,34 @@ TEST_CASE("symbolic links are not followed") {
   CHECK(find(dir.path(), set_of({"*.key"})).matches.empty());
 }
 
+TEST_CASE("a link that stands for a part of a glob is followed for that glob alone") {
+  const test::temporary_directory dir;
+  const test::temporary_directory outside;
+  outside.write("hooks/x", "x");
+  outside.write("config", "x");
+  outside.write("other/.env", "x");
+  fs::create_directory_symlink(outside.path(), dir / ".git");
+  fs::create_directory_symlink("..", outside / "loop");
+  const auto found = find(dir.path(), set_of({"**/.git/hooks/*", "**/.git/config", ".env"}));
+  REQUIRE(found.links.size() == 1);
+  CHECK(found.links[0].path == dir / ".git");
+  CHECK(found.links[0].target == outside.path());
+  REQUIRE(found.matches.size() == 2);
+  CHECK(found.matches[0].path == outside / "config");
+  CHECK(found.matches[1].path == outside / "hooks");
+}
+
+TEST_CASE("links that stand for a part of a glob and go in circles come to an end") {
+  const test::temporary_directory dir;
+  fs::create_directories(dir / ".git/modules/a");
+  fs::create_directory_symlink("..", dir / ".git/modules/a/up");
+  fs::create_directory_symlink("../../..", dir / ".git/modules/a/out");
+  dir.write(".git/modules/a/hooks/x", "x");
+  const auto found = find(dir.path(), set_of({"**/.git/modules/**/hooks/*"}));
+  CHECK(std::count_if(found.matches.begin(), found.matches.end(),
+                      [&](const existing_match& m) { return m.path == dir / ".git/modules/a/hooks"; }) >= 1);
+}
+
 TEST_CASE("what is denied already is not looked into") {
   const test::temporary_directory dir;
   dir.write(".ssh/id.pem", "x");
@@ -151,7 +181,8 @@ TEST_CASE("a state that has got somewhere already goes on from there") {
   dir.write("hooks/pre-commit", "x");
   dir.write("config", "x");
   const auto deny = set_of({"**/.git/hooks/*", "**/.git/config"});
-  const auto found = find_existing_matches({dir.path(), deny.step(deny.start(), ".git"), {}, {}, 10}, deny, {});
+  const auto found =
+      find_existing_matches({dir.path(), deny.step(deny.start(), ".git"), {}, {}, 10}, deny, {});
   REQUIRE(found.has_value());
   CHECK(paths(dir, *found) == strings{"config", "hooks"});
 }

@@ -76,12 +76,33 @@ TEST_CASE("the shipped policy requires what the specification's dispatch policy 
 }
 
 TEST_CASE("the shipped policy hides the specification's secrets and their kin") {
-  for (const auto path :
-       {"~/.ssh", "~/.aws", "~/.gnupg", "~/.config/gh", "~/Library/Keychains", "~/.netrc", "~/.docker", "~/.kube",
-        "~/.config/gcloud", "~/.azure", "~/.npmrc", "~/.pypirc", "~/.git-credentials", "~/.cargo/credentials",
-        "~/.cargo/credentials.toml", "~/.local/share/keyrings", "~/.mozilla", "~/.config/google-chrome",
-        "~/.bash_history", "~/.zsh_history", "/etc/shadow", "/etc/gshadow", "/etc/sudoers", "/etc/ssl/private",
-        "/etc/ssh/ssh_host_*_key", "/etc/apt/auth.conf", "/etc/krb5.keytab"})
+  for (const auto path : {"~/.ssh",
+                          "~/.aws",
+                          "~/.gnupg",
+                          "~/.config/gh",
+                          "~/Library/Keychains",
+                          "~/.netrc",
+                          "~/.docker",
+                          "~/.kube",
+                          "~/.config/gcloud",
+                          "~/.azure",
+                          "~/.npmrc",
+                          "~/.pypirc",
+                          "~/.git-credentials",
+                          "~/.cargo/credentials",
+                          "~/.cargo/credentials.toml",
+                          "~/.local/share/keyrings",
+                          "~/.mozilla",
+                          "~/.config/google-chrome",
+                          "~/.bash_history",
+                          "~/.zsh_history",
+                          "/etc/shadow",
+                          "/etc/gshadow",
+                          "/etc/sudoers",
+                          "/etc/ssl/private",
+                          "/etc/ssh/ssh_host_*_key",
+                          "/etc/apt/auth.conf",
+                          "/etc/krb5.keytab"})
     CHECK_MESSAGE(lists(shipped().read_deny, path), path);
 }
 
@@ -99,36 +120,112 @@ TEST_CASE("every entry of the shipped policy says why and where it stands") {
 }
 
 TEST_CASE("the shipped name rules deny what tools execute or trust, at any depth") {
-  for (const std::string name :
-       {".env", ".env.local", ".env.production", "server.key", "cert.pem", "id_rsa", ".bashrc", ".bash_profile",
-        ".bash_login", ".bash_logout", ".profile", ".zshrc", ".zshenv", ".zprofile", ".envrc", ".npmrc",
-        ".gitconfig", ".git/hooks/pre-commit", ".git/config", ".git/config.worktree", ".git/commondir",
-        ".git/info/attributes", ".git/info/exclude", ".git/modules/sm/config", ".git/modules/sm/hooks/post-checkout",
-        ".git/modules/a/modules/b/hooks/x", ".git/modules/sm/config.worktree", ".git/worktrees/w/commondir",
-        ".git/worktrees/w/config.worktree", ".git/worktrees/w/gitdir", ".husky/pre-commit",
-        ".pre-commit-config.yaml", ".vscode/tasks.json", ".vscode/settings.json", ".vscode/launch.json",
-        ".idea/workspace.xml", ".idea/runConfigurations/x.xml", ".vimrc", ".exrc", ".gdbinit", ".claude/settings.json",
-        ".claude/settings.local.json", ".claude/commands/x.md", ".claude/agents/deep/x.md", ".claude/hooks/x.sh",
-        ".claude/skills/s/SKILL.md", ".mcp.json", ".cursor/mcp.json", ".vscode/mcp.json", ".codex/config.toml",
-        ".gemini/settings.json", ".devcontainer/devcontainer.json", ".config/fish/config.fish",
-        ".config/git/config", ".cargo/config.toml", ".emacs.d/init.el", ".tmux.conf", "x.code-workspace"}) {
+  for (const std::string name : {".env",
+                                 ".env.local",
+                                 ".env.production",
+                                 "server.key",
+                                 "cert.pem",
+                                 "id_rsa",
+                                 ".bashrc",
+                                 ".bash_profile",
+                                 ".bash_login",
+                                 ".bash_logout",
+                                 ".profile",
+                                 ".zshrc",
+                                 ".zshenv",
+                                 ".zprofile",
+                                 ".envrc",
+                                 ".npmrc",
+                                 ".gitconfig",
+                                 ".git/hooks/pre-commit",
+                                 ".git/config",
+                                 ".git/config.worktree",
+                                 ".git/commondir",
+                                 ".git/info/attributes",
+                                 ".git/info/exclude",
+                                 ".git/modules/sm/config",
+                                 ".git/modules/sm/hooks/post-checkout",
+                                 ".git/modules/a/modules/b/hooks/x",
+                                 ".git/modules/sm/config.worktree",
+                                 ".git/worktrees/w/commondir",
+                                 ".git/worktrees/w/config.worktree",
+                                 ".git/worktrees/w/gitdir",
+                                 ".husky/pre-commit",
+                                 ".pre-commit-config.yaml",
+                                 ".vscode/tasks.json",
+                                 ".vscode/settings.json",
+                                 ".vscode/launch.json",
+                                 ".idea/workspace.xml",
+                                 ".idea/runConfigurations/x.xml",
+                                 ".vimrc",
+                                 ".exrc",
+                                 ".gdbinit",
+                                 ".claude/settings.json",
+                                 ".claude/settings.local.json",
+                                 ".claude/commands/x.md",
+                                 ".claude/agents/deep/x.md",
+                                 ".claude/hooks/x.sh",
+                                 ".claude/skills/s/SKILL.md",
+                                 ".mcp.json",
+                                 ".cursor/mcp.json",
+                                 ".vscode/mcp.json",
+                                 ".codex/config.toml",
+                                 ".gemini/settings.json",
+                                 ".devcontainer/devcontainer.json",
+                                 ".config/fish/config.fish",
+                                 ".config/git/config",
+                                 ".cargo/config.toml",
+                                 ".emacs.d/init.el",
+                                 ".tmux.conf",
+                                 "x.code-workspace"}) {
     CHECK_MESSAGE(is_denied_name(name), name);
     CHECK_MESSAGE(is_denied_name("a/b/c/" + name), name);
     std::string upper = name;
-    std::transform(upper.begin(), upper.end(), upper.begin(), [](unsigned char c) { return std::toupper(c); });
+    std::transform(upper.begin(), upper.end(), upper.begin(),
+                   [](unsigned char c) { return std::toupper(c); });
     CHECK_MESSAGE(is_denied_name("sub/" + upper), upper);
   }
 }
 
 TEST_CASE("the shipped name rules leave ordinary work alone") {
-  for (const std::string name :
-       {"src/main.c", "Makefile", "CMakeLists.txt", "package.json", "README.md", "CLAUDE.md", "AGENTS.md",
-        ".gitignore", ".gitattributes", ".gitmodules", ".github/workflows/ci.yml", ".git/HEAD", ".git/index",
-        ".git/index.lock", ".git/objects/ab/cdef", ".git/refs/heads/main", ".git/logs/HEAD", ".git/info/refs",
-        ".git/COMMIT_EDITMSG", ".git/packed-refs", ".git/hooks", ".git/worktrees/w/HEAD", ".claude/notes.md",
-        ".editorconfig", ".eslintrc.json", ".prettierrc", "env", "keys/x.pub", "monkey", "public.pem.txt",
-        "node_modules/x/index.js", ".vscode/README.md", ".env.example", ".env.sample", ".env.template", ".env.dist",
-        ".git/hooks/pre-commit.sample", ".git/modules/sm/hooks/update.sample"})
+  for (const std::string name : {"src/main.c",
+                                 "Makefile",
+                                 "CMakeLists.txt",
+                                 "package.json",
+                                 "README.md",
+                                 "CLAUDE.md",
+                                 "AGENTS.md",
+                                 ".gitignore",
+                                 ".gitattributes",
+                                 ".gitmodules",
+                                 ".github/workflows/ci.yml",
+                                 ".git/HEAD",
+                                 ".git/index",
+                                 ".git/index.lock",
+                                 ".git/objects/ab/cdef",
+                                 ".git/refs/heads/main",
+                                 ".git/logs/HEAD",
+                                 ".git/info/refs",
+                                 ".git/COMMIT_EDITMSG",
+                                 ".git/packed-refs",
+                                 ".git/hooks",
+                                 ".git/worktrees/w/HEAD",
+                                 ".claude/notes.md",
+                                 ".editorconfig",
+                                 ".eslintrc.json",
+                                 ".prettierrc",
+                                 "env",
+                                 "keys/x.pub",
+                                 "monkey",
+                                 "public.pem.txt",
+                                 "node_modules/x/index.js",
+                                 ".vscode/README.md",
+                                 ".env.example",
+                                 ".env.sample",
+                                 ".env.template",
+                                 ".env.dist",
+                                 ".git/hooks/pre-commit.sample",
+                                 ".git/modules/sm/hooks/update.sample"})
     CHECK_MESSAGE(!is_denied_name(name), name);
 }
 
@@ -150,12 +247,13 @@ TEST_CASE("a small complete policy file loads") {
 }
 
 TEST_CASE("a missing section is an error, not an empty one") {
-  for (const std::string key : {"required", "system_read", "read_deny", "write_deny", "name_deny", "name_exempt",
-                                "exec_deny", "max_existing_matches", "environment"}) {
+  for (const std::string key : {"required", "system_read", "read_deny", "write_deny", "name_deny",
+                                "name_exempt", "exec_deny", "max_existing_matches", "environment"}) {
     std::string text = minimal;
     const auto begin = text.find("\n" + key + ":") == std::string::npos ? 0 : text.find("\n" + key + ":") + 1;
     auto end = text.find('\n', begin) + 1;
-    while (end < text.size() && text[end] == ' ') end = text.find('\n', end) + 1;
+    while (end < text.size() && text[end] == ' ')
+      end = text.find('\n', end) + 1;
     text.erase(begin, end - begin);
     CHECK(refusal(text).what.find("missing section '" + key + "'") != std::string::npos);
   }
@@ -197,8 +295,8 @@ TEST_CASE("patterns that could not mean anything, or would mean everything, are 
 }
 
 TEST_CASE("fixed paths are normalised, wildcards in them kept") {
-  const auto config =
-      parse_policy_config(with("read_deny: []", "read_deny: [{why: x, paths: [~//a/./b/, /e/*_key]}]"), "p.yaml");
+  const auto config = parse_policy_config(
+      with("read_deny: []", "read_deny: [{why: x, paths: [~//a/./b/, /e/*_key]}]"), "p.yaml");
   REQUIRE(config.has_value());
   CHECK(config->read_deny[0].pattern == "~/a/b");
   CHECK(config->read_deny[1].pattern == "/e/*_key");
