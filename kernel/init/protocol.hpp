@@ -72,9 +72,9 @@ enum setup_flag : std::uint32_t {
 enum class exec_stage : std::uint32_t { descriptors = 1, pty = 2, fork = 3, limits = 4, chdir = 5, exec = 6 };
 
 struct setup_message {
-  std::string filter;
+  std::string filter;  // struct sock_filter[]; empty only if unconfined
   std::uint32_t flags = 0;
-};  // filter: struct sock_filter[], may be empty
+};
 struct exec_message {
   std::uint32_t flags = 0;
   std::vector<std::string> argv, env;  // env as NAME=value

@@ -161,14 +161,14 @@ TEST_CASE("init's limits, priority and processors are out of reach, a command's 
     long number;
     std::vector<std::string> on_init, on_self;
   };
-  for (const auto& [number, on_init, on_self] : std::vector<call>{
+  for (const auto& each : std::vector<call>{
            {SYS_prlimit64, {"1", "4", "z:16", "0"}, {"0", "4", "z:16", "0"}},  // RLIMIT_CORE to 0
            {SYS_setpriority, {"0", "1", "19"}, {"0", "0", "19"}},
            {SYS_sched_setscheduler, {"1", "5", "z:8"}, {"0", "5", "z:8"}},  // SCHED_IDLE
            {SYS_ioprio_set, {"1", "1", "0x6000"}, {"1", "0", "0x6000"}}}) {
-    CAPTURE(number);
-    CHECK(attempt_call(init, number, on_init) == EPERM);
-    CHECK(attempt_call(init, number, on_self) == 0);
+    CAPTURE(each.number);
+    CHECK(attempt_call(init, each.number, each.on_init) == EPERM);
+    CHECK(attempt_call(init, each.number, each.on_self) == 0);
   }
   CHECK(attempt_call(init, SYS_prlimit64, {"1", "4", "0", "z:16"}) == 0);  // reading harms nobody
 }
