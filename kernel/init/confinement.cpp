@@ -131,6 +131,10 @@ void verify_confinement() {
     fail("capabilities are left that a command must not have");
 }
 
+void die_with_launcher() {
+  if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0) fail("PR_SET_PDEATHSIG", errno);
+}
+
 void adopt_orphans() {
   if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0) fail("PR_SET_CHILD_SUBREAPER", errno);
 }

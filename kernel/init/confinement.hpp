@@ -26,6 +26,8 @@ void forbid_new_privileges();
 void drop_capabilities();  // uid 0 keeps what it has of CHOWN, DAC_OVERRIDE, FOWNER, FSETID
 void install_filter(const std::string& instructions);  // struct sock_filter[]
 void verify_confinement();
+// The kernel kills us, and with us everything inside, when the launcher that made the enclosure dies.
+void die_with_launcher();
 
 // Outside of one (backend `none`): orphans of commands come to us, so that none can outlive the session.
 void adopt_orphans();

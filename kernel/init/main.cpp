@@ -67,6 +67,7 @@ int main(int argc, char** argv) {
     drop_capabilities();
     install_filter(setup.filter);
     verify_confinement();
+    die_with_launcher();
   } else {
     adopt_orphans();
   }

@@ -18,6 +18,11 @@
 namespace ccbox::init {
 namespace {
 
+// Of every process: meant for those of a namespace of our own, a catastrophe anywhere else.
+void signal_everybody(int number) {
+  if (getpid() == 1) kill(-1, number);
+}
+
 struct relation {
   pid_t pid, parent;
   bool descends = false;
@@ -93,7 +98,7 @@ std::optional<std::vector<pid_t>> own_children() {
 
 void population::signal_all(int number) const {
   if (confined_) {
-    kill(-1, number);
+    signal_everybody(number);
     return;
   }
   for (const pid_t pid : descendants_of(getpid()))
@@ -102,7 +107,7 @@ void population::signal_all(int number) const {
 
 void population::kill_all() const {
   if (confined_) {
-    kill(-1, SIGKILL);
+    signal_everybody(SIGKILL);
     return;
   }
   const auto children = own_children();

@@ -43,7 +43,8 @@ void add_namespaces(const plugin::plan_request& request, const host_facilities& 
   out.add({"--unshare-pid", "--unshare-ipc", "--unshare-uts"});
   if (host.cgroup_namespace) out.add({"--unshare-cgroup"});
   if (request.network() != CCBOX_NETWORK_HOST) out.add({"--unshare-net"});
-  out.add({"--die-with-parent", "--new-session", "--as-pid-1", "--hostname", "ccbox"});
+  // No --die-with-parent: ccbox-init sees to that (docs/decisions/0008).
+  out.add({"--new-session", "--as-pid-1", "--hostname", "ccbox"});
 }
 
 void add_step(const entry& e, plugin::plan_sink& sink, argument_file& out) {
