@@ -60,13 +60,13 @@ void forbid_side_effects() {
   for (const char* name : never)
     trap(name, {});
   // Threads are a plugin's own business; clone3 hides its flags in memory, and libraries fall back to clone.
-  trap("clone", {SCMP_A0_64(SCMP_CMP_MASKED_EQ, CLONE_THREAD, 0)});
+  trap("clone", {scmp_arg_cmp{0, SCMP_CMP_MASKED_EQ, CLONE_THREAD, 0}});
   failed |= ::seccomp_rule_add_array(filter.get(), SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0, nullptr);
   constexpr scmp_datum_t writes[][2] = {
       {O_ACCMODE, O_WRONLY}, {O_ACCMODE, O_RDWR}, {O_CREAT, O_CREAT}, {O_TRUNC, O_TRUNC}};
   for (const auto& [mask, value] : writes) {
-    trap("open", {SCMP_A1_64(SCMP_CMP_MASKED_EQ, mask, value)});
-    trap("openat", {SCMP_A2_64(SCMP_CMP_MASKED_EQ, mask, value)});
+    trap("open", {scmp_arg_cmp{1, SCMP_CMP_MASKED_EQ, mask, value}});
+    trap("openat", {scmp_arg_cmp{2, SCMP_CMP_MASKED_EQ, mask, value}});
   }
   struct sigaction action = {};
   action.sa_sigaction = on_forbidden_call;
