@@ -1,7 +1,15 @@
-// Resource limits: cgroups where this user may make them, rlimits elsewhere.
+// Resource limits: cgroups where this user may make them, rlimits elsewhere. What neither mechanism can
+// enforce is an error, not a warning.
 //
-// A cgroup is one directory per controller hierarchy (v1) or one (v2), named ccbox-<pid>-<start time>-<session>; those
-// of dead owners are swept when the next one is made. What neither mechanism can enforce is an error, not a warning.
+//  - memory: of the whole session, swap included (cgroup); else the address space of each process
+//  (RLIMIT_AS).
+//  - processes: commands and theirs at any one time, ccbox's own two not counted (cgroup); else RLIMIT_NPROC,
+//  which
+//    counts the enclosure's processes where it has a user namespace of its own, and does not bind root at
+//    all.
+//  - cpus: cgroup only. File size: RLIMIT_FSIZE. Wall time: the session's timer.
+//
+// [any thread]
 #pragma once
 
 #include <cstdint>
@@ -17,15 +25,26 @@
 namespace ccbox {
 
 struct limit_capability {
-  std::string memory, cpus, processes, file_size, wall_time;  // "cgroup v1", "cgroup v2", "rlimit", "timer", "" = none
-  std::string note;                                           // one line for probe
+  std::string memory, cpus, processes, file_size,
+      wall_time;     // "cgroup v1", "cgroup v2", "rlimit", "timer", "" = none
+  std::string note;  // one line for probe
 };
 limit_capability probe_limits();
+
+// What the mechanisms depend on.
+struct limit_context {
+  std::string init_path;            // ccbox-init, whose janitor mode guards the cgroups
+  bool own_user_namespace = false;  // the commands' ids are counted apart from this user's other processes
+};
+
+// What create() would refuse, without making anything.
+result<void> check_limits(const resource_limits& limits, bool own_user_namespace);
 
 class limit_group {
  public:
   // unenforceable: names the limit that this host cannot set and why.
-  static result<limit_group> create(const resource_limits& limits, const std::string& session_id);
+  static result<limit_group> create(const resource_limits& limits, const std::string& session_id,
+                                    const limit_context& where);
   limit_group();
   limit_group(limit_group&&) noexcept;
   limit_group& operator=(limit_group&&) noexcept;
@@ -33,7 +52,8 @@ class limit_group {
 
   const std::vector<std::string>& cgroup_directories() const;                   // for spawn_request
   const std::vector<std::pair<std::uint32_t, std::uint64_t>>& rlimits() const;  // for every command
-  bool out_of_memory() const;  // the kernel killed something in it for memory
+  // The kernel killed something in it for memory. Without a memory cgroup it is never known.
+  bool out_of_memory() const;
   std::vector<std::pair<std::string, std::string>> details() const;  // limit → mechanism, for the handle
 
  private:

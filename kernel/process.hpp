@@ -64,7 +64,10 @@ class child {
 // Errors say which step failed: exec, a cgroup, the id map, a limit.
 result<child> spawn(const spawn_request& request);
 
-// A read-only sealed memfd with these bytes, at offset 0. `name` is for /proc only.
+// An empty memfd that can be sealed. `name` is for /proc only.
+result<unique_fd> memory_file(const std::string& name);
+
+// A read-only sealed memfd with these bytes, at offset 0.
 result<unique_fd> sealed_file(const std::string& name, std::string_view bytes);
 
 }  // namespace ccbox

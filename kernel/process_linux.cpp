@@ -461,23 +461,29 @@ result<exit_status> child::wait() {
   return *status_;
 }
 
-result<unique_fd> sealed_file(const std::string& name, std::string_view bytes) {
+result<unique_fd> memory_file(const std::string& name) {
   constexpr unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
   constexpr unsigned no_exec = 0x0008u;  // MFD_NOEXEC_SEAL, since Linux 6.3
   unique_fd fd(static_cast<int>(os::call(SYS_memfd_create, name.c_str(), flags | no_exec)));
   if (!fd && errno == EINVAL) fd.reset(static_cast<int>(os::call(SYS_memfd_create, name.c_str(), flags)));
   if (!fd) return system_error("memfd_create", name, errno);
+  return fd;
+}
+
+result<unique_fd> sealed_file(const std::string& name, std::string_view bytes) {
+  auto fd = memory_file(name);
+  if (!fd) return fd;
   for (std::size_t done = 0; done < bytes.size();) {
-    const long n = os::call(SYS_write, fd.get(), bytes.data() + done, bytes.size() - done);
+    const long n = os::call(SYS_write, fd->get(), bytes.data() + done, bytes.size() - done);
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) return system_error("write", name, n < 0 ? errno : EIO);
     done += static_cast<std::size_t>(n);
   }
-  if (os::call(SYS_fcntl, fd.get(), F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) <
+  if (os::call(SYS_fcntl, fd->get(), F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) <
       0) {
     return system_error("seal", name, errno);
   }
-  if (os::call(SYS_lseek, fd.get(), 0, SEEK_SET) < 0) return system_error("lseek", name, errno);
+  if (os::call(SYS_lseek, fd->get(), 0, SEEK_SET) < 0) return system_error("lseek", name, errno);
   return fd;
 }
 

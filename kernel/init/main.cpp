@@ -1,4 +1,4 @@
-// ccbox-init --channel N: the first process in every enclosure.
+// ccbox-init --channel N: the first process in every enclosure. ccbox-init --janitor: see janitor.hpp.
 #include <poll.h>
 #include <unistd.h>
 
@@ -10,6 +10,7 @@
 #include "confinement.hpp"
 #include "executable.hpp"
 #include "failure.hpp"
+#include "janitor.hpp"
 #include "protocol.hpp"
 #include "supervisor.hpp"
 
@@ -51,6 +52,7 @@ setup_message wait_for_setup(channel& kernel_side) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc == 2 && std::strcmp(argv[1], "--janitor") == 0) return run_janitor();
   const int number = channel_number(argc, argv);
   ensure_sealed_executable(number);
   rename_command_line(argc, argv);

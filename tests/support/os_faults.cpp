@@ -3,10 +3,9 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <filesystem>
-#include <fstream>
 
 #include "os.hpp"
+#include "support/waiting.hpp"
 
 namespace ccbox::test {
 namespace {
@@ -40,12 +39,11 @@ bool failing_call::reached() const {
   return counted >= victim;
 }
 
-std::string footprint::text() const {
-  std::string out;
-  for (const std::string& d : descriptors)
-    out += d + "\n";
-  for (int c : children)
-    out += "child " + std::to_string(c) + "\n";
+std::ostream& operator<<(std::ostream& out, const footprint& f) {
+  for (const std::string& d : f.descriptors)
+    out << d << '\n';
+  for (int c : f.children)
+    out << "child " << c << '\n';
   return out;
 }
 
@@ -58,11 +56,8 @@ footprint take_footprint() {
     if (n >= 0)
       f.descriptors.insert(std::to_string(fd) + " " + std::string(target, static_cast<std::size_t>(n)));
   }
-  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
-    std::ifstream children(task.path() / "children");
-    for (int pid = 0; children >> pid;)
-      f.children.insert(pid);
-  }
+  for (pid_t pid : children_of(::getpid()))
+    f.children.insert(pid);
   return f;
 }
 

@@ -1,9 +1,9 @@
 // Failure paths are driven by failing the Nth call through kernel/os.hpp.
 #pragma once
 
+#include <ostream>
 #include <set>
 #include <string>
-#include <vector>
 
 namespace ccbox::test {
 
@@ -24,7 +24,7 @@ struct footprint {
   std::set<std::string> descriptors;  // number → target
   std::set<int> children;
   bool operator==(const footprint&) const = default;
-  std::string text() const;
+  friend std::ostream& operator<<(std::ostream& out, const footprint& f);
 };
 footprint take_footprint();
 
