@@ -1,12 +1,15 @@
-// A started plan: one launcher process, ccbox-init inside it, and the channel between. Mechanism only: states, events
-// and time limits are the session's.
+// A started plan: one launcher process, ccbox-init inside it, and the channel between. Mechanism only:
+// states, events and time limits are the session's.
 //
-// Runs on one strand (its executor); nothing here is thread-safe beyond that.
+// Runs on one strand (its executor), whose threads must live as long as the enclosure (see process.hpp);
+// nothing here is thread-safe beyond that, but kill().
+//
+// A plan with very many paths raises this process's soft limit of open files.
 #pragma once
 
+#include <array>
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -41,16 +44,16 @@ struct started_command {
 
 class enclosure {
  public:
-  // Spawns the launcher and completes the handshake (within `timeout_ms`). An error carries what the launcher wrote to
-  // its standard error; nothing is left running.
+  // Spawns the launcher and completes the handshake (within `timeout_ms`). An error carries what the launcher
+  // wrote to its standard error; nothing is left running.
   static boost::asio::awaitable<result<std::unique_ptr<enclosure>>> start(boost::asio::any_io_executor strand,
                                                                           plan p, std::string init_path,
                                                                           limit_group limits,
                                                                           unsigned timeout_ms = 10000);
   ~enclosure();  // kills and reaps
 
-  // Errors: code not_found (exit code 127) or permission_denied (126) for exec failures, invalid_argument for cwd and
-  // oversized argv, unavailable once the enclosure has ended.
+  // Errors: code not_found (exit code 127) or permission_denied (126) for exec failures, invalid_argument for
+  // cwd and malformed strings, too_large for argv and env, unavailable once the enclosure has ended.
   boost::asio::awaitable<result<started_command>> exec(command c);
   // Once per started command. `unavailable` if the enclosure died first.
   boost::asio::awaitable<result<exit_status>> wait(std::uint64_t id);
@@ -60,6 +63,10 @@ class enclosure {
   boost::asio::awaitable<void> shutdown(unsigned grace_ms);
   // Resumes when the enclosure has ended, for whatever reason.
   boost::asio::awaitable<void> ended();
+  // One line once it has ended, e.g. "the launcher was killed by signal 9".
+  std::string why_ended() const;
+  // Ends it by force and waits `limit_ms` at most for the launcher to be gone. [any thread]
+  void kill(unsigned limit_ms) const noexcept;
 
   pid_t launcher_pid() const;
   bool alive() const;
@@ -68,7 +75,7 @@ class enclosure {
  private:
   enclosure();
   struct impl;
-  std::unique_ptr<impl> impl_;
+  std::shared_ptr<impl> impl_;  // its coroutines hold it too
 };
 
 }  // namespace ccbox
