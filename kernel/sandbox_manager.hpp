@@ -1,6 +1,6 @@
-// The second dispatch seam: wrap(command, spec) for callers that spawn processes themselves (ACP clients, the harness's
-// bash tool). It answers argv and environment; running them gives the same enclosure that the port would have made,
-// because both go through prepare().
+// The second dispatch seam: wrap(command, spec) for callers that spawn processes themselves (ACP clients, the
+// harness's bash tool). It answers argv and environment; running them gives the same enclosure that the port
+// would have made, because both go through prepare().
 #pragma once
 
 #include <string>
@@ -16,22 +16,26 @@ struct prepared_launch {
   policy rules;
   const backend* chosen = nullptr;
   plan how;
-  environment env;  // of the commands
+  environment env;  // of the commands of a launch: the session's own, the host's for backend `none`
 };
+// Starts nothing and changes nothing. Refuses limits that cannot be enforced here, too.
 result<prepared_launch> prepare(const sandbox_context& context, const sandbox_spec& spec);
 
 struct wrapped_command {
   std::vector<std::string> argv;  // ccbox run --spec-json … -- command…
   std::vector<std::pair<std::string, std::string>> env;
-  std::string backend;            // the plugin that will serve it
+  std::string backend;  // the plugin that will serve it; argv insists on it
   std::vector<std::string> warnings;
 };
 
 class sandbox_manager {
  public:
-  // `runner`: the ccbox executable; `config_arguments`: the --plugins/--policy options that make it read the same files.
+  // `runner`: the ccbox executable; `config_arguments`: the --plugins/--policy options that make it read the
+  // same files.
   sandbox_manager(sandbox_context context, std::string runner, std::vector<std::string> config_arguments);
-  // Refuses what launch() refuses, now, rather than when the caller runs it. The environment is sanitised.
+  // Refuses what launch() refuses, now, rather than when the caller runs it; too_large: more than fits into
+  // one argument; invalid_argument: a field with bytes that JSON cannot carry. The environment is sanitised,
+  // whatever the backend. The working directory of whoever runs it does not matter.
   result<wrapped_command> wrap(const std::vector<std::string>& command, const sandbox_spec& spec) const;
 
  private:

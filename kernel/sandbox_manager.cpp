@@ -1,0 +1,117 @@
+#include "sandbox_manager.hpp"
+
+#include <boost/json/serialize.hpp>
+#include <boost/json/value.hpp>
+
+#include "limits.hpp"
+#include "utf8.hpp"
+
+namespace ccbox {
+namespace {
+
+namespace json = boost::json;
+
+constexpr std::size_t max_argument_bytes = (128 << 10) - 1;  // MAX_ARG_STRLEN with its NUL
+
+// The place of the first string that is no UTF-8, as error messages name fields: "bindMounts[2].hostPath".
+std::string malformed_field(const json::value& value, const std::string& place) {
+  if (const auto* text = value.if_string()) return is_utf8({text->data(), text->size()}) ? "" : place;
+  if (const auto* array = value.if_array()) {
+    for (std::size_t i = 0; i < array->size(); ++i) {
+      const std::string found = malformed_field((*array)[i], place + "[" + std::to_string(i) + "]");
+      if (!found.empty()) return found;
+    }
+  }
+  if (const auto* object = value.if_object()) {
+    for (const auto& [key, member] : *object) {
+      const std::string found =
+          malformed_field(member, (place.empty() ? "" : place + ".") + std::string(key));
+      if (!found.empty()) return found;
+    }
+  }
+  return "";
+}
+
+result<std::string> spec_argument(const sandbox_spec& spec) {
+  const json::value value = to_json(spec);
+  if (const std::string field = malformed_field(value, ""); !field.empty()) {
+    return error{error_code::invalid_argument,
+                 field + ": it is not UTF-8, and a wrapped command cannot carry it",
+                 "launch through the sandbox port instead, or rename the path"};
+  }
+  std::string text = json::serialize(value);
+  if (text.size() > max_argument_bytes) {
+    return error{error_code::too_large,
+                 "the spec is " + std::to_string(text.size()) + " bytes of JSON; one argument takes " +
+                     std::to_string(max_argument_bytes),
+                 "launch through the sandbox port instead"};
+  }
+  return text;
+}
+
+}  // namespace
+
+result<prepared_launch> prepare(const sandbox_context& context, const sandbox_spec& spec) {
+  if (auto valid = validate(spec); !valid) return valid.error();
+  auto rules = compile_policy(spec, context.host, *context.config);
+  if (!rules) return rules.error();
+  const auto chosen = context.plugins->select_backend(rules->backend_request);
+  if (!chosen) return chosen.error();
+  auto how = (*chosen)->make_plan(*rules, context.init_path);
+  if (!how) return how.error();
+  if (auto enforceable = check_limits(spec.limits, !how->unconfined); !enforceable)
+    return enforceable.error();
+  prepared_launch made;
+  made.env = (*chosen)->kind() == "none" ? environment(context.host.environment)
+                                         : command_environment(*rules, context.host, *context.config);
+  made.rules = std::move(*rules);
+  made.chosen = *chosen;
+  made.how = std::move(*how);
+  return made;
+}
+
+sandbox_manager::sandbox_manager(sandbox_context context, std::string runner,
+                                 std::vector<std::string> config_arguments)
+    : context_(std::move(context)),
+      runner_(std::move(runner)),
+      config_arguments_(std::move(config_arguments)) {}
+
+result<wrapped_command> sandbox_manager::wrap(const std::vector<std::string>& command,
+                                              const sandbox_spec& spec) const {
+  if (command.empty() || command[0].empty())
+    return error{error_code::invalid_argument, "the command is empty", ""};
+  for (const std::string& word : command) {
+    if (word.find('\0') != word.npos) {
+      return error{error_code::invalid_argument,
+                   "the command " + quoted(command[0]) + " has a NUL byte in a word", ""};
+    }
+    if (word.size() > max_argument_bytes) {
+      return error{error_code::too_large, "a word of the command " + quoted(command[0]) + " is too long", ""};
+    }
+  }
+  const auto prepared = prepare(context_, spec);
+  if (!prepared) return prepared.error();
+
+  // What was decided here must not be decided otherwise there: by another working directory, or another best
+  // backend.
+  sandbox_spec pinned = spec;
+  pinned.guest_workdir = prepared->rules.workdir;
+  pinned.backend = prepared->chosen->name();
+  const auto text = spec_argument(pinned);
+  if (!text) return text.error();
+
+  wrapped_command made;
+  made.argv = {runner_, "run"};
+  made.argv.insert(made.argv.end(), config_arguments_.begin(), config_arguments_.end());
+  made.argv.insert(made.argv.end(), {"--spec-json", *text, "--"});
+  made.argv.insert(made.argv.end(), command.begin(), command.end());
+  // The runner builds the command's environment from its own, and finds the caller's home in it.
+  environment env = command_environment(prepared->rules, context_.host, *context_.config);
+  env["HOME"] = context_.host.home;
+  made.env.assign(env.begin(), env.end());
+  made.backend = prepared->chosen->name();
+  made.warnings = prepared->rules.warnings;
+  return made;
+}
+
+}  // namespace ccbox
