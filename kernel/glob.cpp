@@ -51,7 +51,9 @@ bool is_folded(std::string_view name) {
 }
 
 // One component, or any text. Returns to the last `*` only, so it is at most pattern times text.
+template <bool Fold = false>
 bool match(std::string_view pattern, std::string_view text) {
+  const auto same = [](char a, char b) { return Fold ? fold_ascii(a) == fold_ascii(b) : a == b; };
   std::size_t p = 0, t = 0, star = std::string_view::npos, resume = 0;
   while (t < text.size()) {
     if (p < pattern.size() && pattern[p] == '*') {
@@ -60,7 +62,7 @@ bool match(std::string_view pattern, std::string_view text) {
     } else if (p < pattern.size() && pattern[p] == '?') {
       ++p;
       t += character_length(text.substr(t));
-    } else if (p < pattern.size() && pattern[p] == text[t]) {
+    } else if (p < pattern.size() && same(pattern[p], text[t])) {
       ++p;
       ++t;
     } else if (star != std::string_view::npos) {
@@ -121,8 +123,7 @@ std::string fold_name(std::string_view name) {
 }
 
 bool wildcard_match(std::string_view pattern, std::string_view text, bool fold) {
-  if (!fold) return match(pattern, text);
-  return match(fold_name(pattern), fold_name(text));
+  return fold ? match<true>(pattern, text) : match(pattern, text);
 }
 
 result<glob> glob::compile(std::string_view pattern) {

@@ -29,7 +29,8 @@
 
 namespace ccbox {
 
-// `*` is any bytes, '/' too; `?` one character. With regard to case unless `fold`.
+// `*` is any bytes, '/' too; `?` one character. With regard to case unless `fold` (then
+// ASCII letters have none).
 bool wildcard_match(std::string_view pattern, std::string_view text, bool fold = false);
 
 bool has_wildcard(std::string_view text);

@@ -1,5 +1,7 @@
 #include "policy_config.hpp"
 
+#include <sstream>
+
 #include "glob.hpp"
 #include "path_spelling.hpp"
 #include "paths.hpp"
@@ -30,6 +32,13 @@ std::string refuse_pattern(const std::string& pattern, pattern_kind kind) {
   if (kind == pattern_kind::fixed_path) return "has a wildcard; only a fixed path can be bound";
   const auto compiled = glob::compile(pattern.substr(pattern.find('/') + 1));
   return compiled ? "" : compiled.error().what;
+}
+
+result<std::string> parse_reason(const yaml_value& group) {
+  auto why = group["why"].as_string();
+  if (!why) return why.error();
+  if (why->empty() || !is_one_line(*why)) return group["why"].error_here("`why` must be one line of text");
+  return why;
 }
 
 result<std::vector<config_entry>> parse_entries(const yaml_value& section, pattern_kind kind) {
@@ -109,6 +118,27 @@ result<std::vector<std::string>> parse_patterns(const yaml_value& list, bool may
   return out;
 }
 
+// Groups of names with a reason: one text a group, names by spaces, which no name has.
+result<std::vector<std::string>> parse_denied_names(const yaml_value& section) {
+  std::vector<std::string> out;
+  auto groups = section.items();
+  if (!groups) return groups.error();
+  for (const auto& group : *groups) {
+    if (auto known = group.require_keys({"why", "names"}); !known) return known.error();
+    auto why = parse_reason(group);
+    if (!why) return why.error();
+    auto names = group["names"].as_string();
+    if (!names) return names.error();
+    std::istringstream words(*names);
+    const auto before = out.size();
+    for (std::string word; words >> word;)
+      out.push_back(std::move(word));
+    if (out.size() == before)
+      return group["names"].error_here("`names` is empty", "remove the entry, or list names");
+  }
+  return out;
+}
+
 result<environment_config> parse_environment(const yaml_value& section) {
   if (auto known = section.require_keys({"allow", "deny", "secret_names", "secret_values"}); !known)
     return known.error();
@@ -116,13 +146,13 @@ result<environment_config> parse_environment(const yaml_value& section) {
   struct part {
     const char* key;
     std::vector<std::string>* list;
-    bool may_be_all;
   };
-  for (const auto& p :
-       {part{"allow", &out.allow, false}, part{"deny", &out.deny, true},
-        part{"secret_names", &out.secret_names, true}, part{"secret_values", &out.secret_values, true}}) {
+  for (const auto& p : {part{"allow", &out.allow}, part{"deny", &out.deny},
+                        part{"secret_names", &out.secret_names}, part{"secret_values", &out.secret_values}}) {
     if (!section.has(p.key)) return section.error_here("missing key '" + std::string(p.key) + "'");
-    auto list = parse_patterns(section[p.key], p.may_be_all);
+    const bool is_deny = p.list == &out.deny;
+    auto list =
+        is_deny ? parse_denied_names(section[p.key]) : parse_patterns(section[p.key], p.list != &out.allow);
     if (!list) return list.error();
     *p.list = std::move(*list);
   }

@@ -290,8 +290,18 @@ TEST_CASE("patterns that could not mean anything, or would mean everything, are 
   refusal(with("read_deny: []", "read_deny: {why: x}"));
   refusal(with("max_existing_matches: 5", "max_existing_matches: 0"));
   refusal(with("max_existing_matches: 5", "max_existing_matches: many"));
+  refusal(with(" deny: []", " deny: [LD_*]"));
+  refusal(with(" deny: []", " deny: [{why: x, names: ' '}]"));
+  refusal(with(" deny: []", " deny: [{why: x}]"));
   refusal(with("allow: []", "allow: ['*']"));
   refusal(with("allow: []", "allow: ['']"));
+}
+
+TEST_CASE("denied variables come in groups of names") {
+  const auto config = parse_policy_config(
+      with(" deny: []", " deny: [{why: x, names: \"A  B_*\\n C\"}, {why: y, names: D}]"), "p.yaml");
+  REQUIRE_MESSAGE(config.has_value(), config.error().what);
+  CHECK(config->environment.deny == std::vector<std::string>{"A", "B_*", "C", "D"});
 }
 
 TEST_CASE("fixed paths are normalised, wildcards in them kept") {
