@@ -80,7 +80,7 @@ result<std::string> read_plugin(const std::string& path, int fd) {
   if (os::call(SYS_fstat, fd, &status) != 0) return system_error("fstat", path, errno);
   std::string bytes;
   bytes.reserve(std::min<std::size_t>(static_cast<std::size_t>(status.st_size), max_plugin_bytes) + 1);
-  std::vector<char> block(1 << 20);
+  std::vector<char> block(1 << 16);
   while (bytes.size() <= max_plugin_bytes) {
     const auto count = os::call(SYS_read, fd, block.data(), block.size());
     if (count < 0 && errno == EINTR) continue;
