@@ -1,0 +1,102 @@
+#include <boost/json.hpp>
+
+#include "commands.hpp"
+#include "context.hpp"
+#include "output.hpp"
+#include "policy.hpp"
+#include "spec_options.hpp"
+
+namespace ccbox {
+
+namespace json = boost::json;
+
+namespace {
+
+const char* yes_or_no(bool value) {
+  return value ? "yes" : "no";
+}
+
+std::string describe(const rule& r) {
+  std::string text = std::string(to_string(r.kind));
+  if (r.kind == rule_kind::mount) text += r.read_only ? " (read-only)" : " (read-write)";
+  return text + " " + quoted(r.path) + ": " + printable(r.reason);
+}
+
+void print_text(const policy& rules, const std::string& path, const path_answer& answer) {
+  std::string text = quoted(path) + "\n";
+  text += aligned({{"visible", yes_or_no(answer.visible)},
+                   {"readable", yes_or_no(answer.readable)},
+                   {"writable", yes_or_no(answer.writable)},
+                   {"creatable", yes_or_no(answer.creatable)},
+                   {"because", printable(answer.explanation)}},
+                  "  ");
+  for (const std::size_t index : answer.deciding_rules)
+    text += "  rule " + describe(rules.rules.at(index)) + "\n";
+  print(text);
+}
+
+json::value to_json(const policy& rules, const std::string& path, const path_answer& answer) {
+  json::array deciding;
+  for (const std::size_t index : answer.deciding_rules) {
+    const rule& r = rules.rules.at(index);
+    deciding.push_back(json::object{{"kind", to_string(r.kind)},
+                                    {"path", r.path},
+                                    {"readOnly", r.read_only},
+                                    {"origin", to_string(r.origin)},
+                                    {"reason", r.reason}});
+  }
+  return json::object{{"path", path},
+                      {"visible", answer.visible},
+                      {"readable", answer.readable},
+                      {"writable", answer.writable},
+                      {"creatable", answer.creatable},
+                      {"explanation", answer.explanation},
+                      {"rules", std::move(deciding)}};
+}
+
+}  // namespace
+
+int check_command(const words& arguments) {
+  spec_options wanted;
+  config_options config;
+  bool as_json = false, read = false, write = false, create = false;
+  option_parser parser(
+      "check", "path PATH [options]",
+      "Tells whether a path, as seen inside, may be read, written or created, and which rules say so. "
+      "With --read, --write or --create the exit code is 0 if all that was asked for may be done, "
+      "else 1.",
+      word_form::operands);
+  parser.group("Question");
+  parser.flag("--read", read, "May it be read?");
+  parser.flag("--write", write, "May what is there be changed?");
+  parser.flag("--create", create, "May a new file of that name be made?");
+  parser.flag("--json", as_json, "Print one JSON document");
+  declare(parser, wanted);
+  declare(parser, config);
+  parsed p = parse_or_report(parser, arguments, 2, 2);
+  if (p.finished) return p.exit_code;
+  if (p.rest[0] != "path") {
+    return report({error_code::invalid_argument, "cannot check " + quoted(p.rest[0]), parser.usage()});
+  }
+
+  const host_facts host = gather_host_facts();
+  auto sandbox = build_request(wanted, host);
+  if (!sandbox) return report(sandbox.error());
+  auto path = absolute_path(p.rest[1], host);
+  if (!path) return report(path.error());
+  auto policy_file = load_policy(config);
+  if (!policy_file) return report(policy_file.error());
+  auto compiled = compile_policy(sandbox->spec, host, *policy_file);
+  if (!compiled) return report(compiled.error());
+
+  const path_answer answer = check_path(*compiled, *path);
+  if (as_json)
+    print_json(to_json(*compiled, *path, answer));
+  else
+    print_text(*compiled, *path, answer);
+  const bool granted =
+      (!read || answer.readable) && (!write || answer.writable) && (!create || answer.creatable);
+  return granted ? 0 : 1;
+}
+
+}  // namespace ccbox

@@ -1,0 +1,69 @@
+#include "context.hpp"
+
+#include "log.hpp"
+
+namespace ccbox {
+
+void declare(option_parser& parser, config_options& options) {
+  parser.group("Configuration");
+  parser.value("--plugins", options.plugins, "FILE", "Manifest of the plugins instead of the installed one");
+  parser.value("--policy", options.policy, "FILE", "Policy file instead of the installed one");
+  parser.flag("--verbose", options.verbose, "Log what is done to standard error");
+}
+
+result<std::string> absolute_path(const std::string& path, const host_facts& host) {
+  if (path.empty()) return error{error_code::invalid_argument, "an empty path", "name a file or directory"};
+  if (path.find('\0') != std::string::npos) {
+    return error{error_code::invalid_argument, "path " + quoted(path) + " has a NUL byte", {}};
+  }
+  if (path.front() == '/') return path;
+  if (host.current_directory.empty()) {
+    return error{error_code::invalid_argument,
+                 "relative path " + quoted(path) + ", but the current directory has been deleted",
+                 "change to a directory that exists, or give an absolute path"};
+  }
+  if (path == ".") return host.current_directory;
+  const bool at_root = host.current_directory == "/";
+  return (at_root ? "" : host.current_directory) + "/" + (path.starts_with("./") ? path.substr(2) : path);
+}
+
+std::vector<std::string> as_arguments(const config_options& options, const host_facts& host) {
+  std::vector<std::string> out;
+  const auto add = [&](const char* name, const std::optional<std::string>& file) {
+    if (!file) return;
+    const auto path = absolute_path(*file, host);
+    out.insert(out.end(), {name, path ? *path : *file});
+  };
+  add("--plugins", options.plugins);
+  add("--policy", options.policy);
+  return out;
+}
+
+result<policy_config> load_policy(const config_options& options) {
+  set_log_level(options.verbose ? log_level::debug : log_level::error);
+  return load_policy_config(options.policy.value_or(""));
+}
+
+result<std::unique_ptr<cli_context>> load_context(const config_options& options, ccbox_probe_depth depth) {
+  set_log_level(options.verbose ? log_level::debug : log_level::error);
+  auto context = std::make_unique<cli_context>();
+  auto parts = find_installation();
+  if (!parts) return parts.error();
+  context->parts = *parts;
+  context->host = gather_host_facts();
+
+  auto plugin_list = load_manifest(options.plugins.value_or(parts->manifest), parts->plugin_directory);
+  if (!plugin_list) return plugin_list.error();
+  context->plugin_list = std::move(*plugin_list);
+
+  auto config = load_policy(options);
+  if (!config) return config.error();
+  context->config = std::move(*config);
+
+  auto plugins = registry::build(context->plugin_list, depth);
+  if (!plugins) return plugins.error();
+  context->plugins = std::move(*plugins);
+  return context;
+}
+
+}  // namespace ccbox

@@ -1,0 +1,50 @@
+// What every command that compiles a policy starts from: the installation, the two config files and the
+// plugins, each read once.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "host.hpp"
+#include "manifest.hpp"
+#include "option_parser.hpp"
+#include "paths.hpp"
+#include "policy_config.hpp"
+#include "registry.hpp"
+#include "result.hpp"
+#include "sandbox_port.hpp"
+
+namespace ccbox {
+
+struct config_options {
+  std::optional<std::string> plugins;  // --plugins FILE
+  std::optional<std::string> policy;   // --policy FILE
+  bool verbose = false;
+};
+void declare(option_parser& parser, config_options& options);
+// The same choice as arguments, for an argv that runs ccbox again. Paths are made absolute.
+std::vector<std::string> as_arguments(const config_options& options, const host_facts& host);
+
+struct cli_context {
+  installation parts;
+  host_facts host;
+  manifest plugin_list;
+  policy_config config;
+  std::unique_ptr<registry> plugins;
+
+  // Borrows from this object.
+  sandbox_context shared() const { return {plugins.get(), &config, host, parts.init}; }
+};
+
+// The policy file alone.
+result<policy_config> load_policy(const config_options& options);
+
+// `depth`: quick where a launch follows and proves the rest.
+result<std::unique_ptr<cli_context>> load_context(const config_options& options, ccbox_probe_depth depth);
+
+// `path` made absolute against the current directory; `.` and `..` are left to the kernel of the host.
+result<std::string> absolute_path(const std::string& path, const host_facts& host);
+
+}  // namespace ccbox

@@ -1,0 +1,46 @@
+#include <algorithm>
+#include <boost/json.hpp>
+
+#include "commands.hpp"
+#include "context.hpp"
+#include "explanation.hpp"
+#include "output.hpp"
+#include "spec_options.hpp"
+
+namespace ccbox {
+
+int explain_command(const words& arguments) {
+  spec_options wanted;
+  config_options config;
+  bool as_json = false;
+  option_parser parser(
+      "explain", "[options] [[--] COMMAND [ARGUMENT…]]",
+      "Prints the rules of a launch, why each is there and which layer enforces it, and the plan. "
+      "Starts nothing. A launch that would be refused is explained too, with exit code 0.",
+      word_form::command);
+  declare(parser, wanted);
+  parser.group("Output");
+  parser.flag("--json", as_json, "Print one JSON document");
+  declare(parser, config);
+  parsed p = parse_or_report(parser, arguments, 0, any_number);
+  if (p.finished) return p.exit_code;
+
+  const host_facts host = gather_host_facts();
+  auto sandbox = build_request(wanted, host);
+  if (!sandbox) return report(sandbox.error());
+  auto context = load_context(config, CCBOX_PROBE_QUICK);
+  if (!context) return report(context.error());
+  auto explained = explain_launch(**context, sandbox->spec);
+  if (!explained) return report(explained.error());
+  for (const auto& [name, value] : sandbox->env) {
+    auto& names = explained->env_names;
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  if (as_json)
+    print_json(to_json(*explained));
+  else
+    print(to_text(*explained));
+  return 0;
+}
+
+}  // namespace ccbox

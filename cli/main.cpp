@@ -1,0 +1,123 @@
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <exception>
+
+#include "commands.hpp"
+#include "output.hpp"
+
+namespace ccbox {
+
+const std::vector<command_entry>& all_commands() {
+  static const std::vector<command_entry> commands{
+      {"run", "Run a command in an enclosure", run_command},
+      {"wrap", "Print the argv and environment that run a command in an enclosure", wrap_command},
+      {"explain", "Print the rules of a launch, why each is there and who enforces it", explain_command},
+      {"check", "Tell whether a path may be read, written or created, and why", check_command},
+      {"probe", "Tell what this host can enforce", probe_command},
+      {"plugins", "List the plugins: loaded, disabled, skipped and why", plugins_command},
+      {"doctor", "Check this host and the installation, and say what to do", doctor_command},
+      {"plugin new", "Write a new backend plugin, ready to build", plugin_new_command},
+      {"plugin test", "Run the contract tests against a plugin file", plugin_test_command},
+  };
+  return commands;
+}
+
+parsed parse_or_report(option_parser& parser, const words& arguments, std::size_t least, std::size_t most) {
+  auto rest = parser.parse(arguments);
+  if (!rest) return {true, report(rest.error()), {}};
+  if (parser.help_requested()) {
+    print(parser.help());
+    return {true, 0, {}};
+  }
+  if (rest->size() < least || rest->size() > most) {
+    const bool missing = rest->size() < least;
+    return {
+        true,
+        report({error_code::invalid_argument,
+                missing ? "a word is missing" : "unexpected word " + quoted((*rest)[most]), parser.usage()}),
+        {}};
+  }
+  return {false, 0, std::move(*rest)};
+}
+
+namespace {
+
+std::string general_help() {
+  std::vector<std::vector<std::string>> rows;
+  for (const command_entry& command : all_commands())
+    rows.push_back({command.name, command.summary});
+  rows.push_back({"version", "Print the version"});
+  rows.push_back({"help [COMMAND]", "Print this, or the options of a command"});
+  return "Runs commands in an enclosure: they read what they may, write only what was bound, and reach the "
+         "network "
+         "only through proxies.\n\nUsage: ccbox COMMAND [options]\n\nCommands:\n" +
+         aligned(rows, "  ") +
+         "\nThe exit code of `run` is the command's own; 125: refused or failed before the command started, "
+         "126: it cannot be executed, 127: not found, 128+n: ended by signal n.\n";
+}
+
+// A standard descriptor that the caller closed would be taken by the first file opened here.
+void open_standard_descriptors() {
+  struct stat status {};
+  for (int fd = 0; fd <= 2; ++fd) {
+    if (::fstat(fd, &status) == 0) continue;
+    if (::open("/dev/null", fd == 0 ? O_RDONLY : O_WRONLY) != fd) ::_exit(exit_refused);
+  }
+}
+
+// A write to a pipe without reader answers EPIPE. Ignoring the signal would be inherited; a handler is not.
+void tolerate_broken_pipes() {
+  struct sigaction action {};
+  action.sa_handler = [](int) {};
+  action.sa_flags = SA_RESTART;
+  ::sigaction(SIGPIPE, &action, nullptr);
+}
+
+int dispatch(const words& arguments) {
+  const std::string first = arguments.empty() ? "" : arguments[0];
+  if (first.empty()) {
+    write_all(STDERR_FILENO, general_help());
+    return exit_refused;
+  }
+  if (first == "version" || first == "--version" || first == "-V") {
+    print("ccbox " CCBOX_VERSION "\n");
+    return 0;
+  }
+  const bool asks_help = first == "help" || first == "--help" || first == "-h";
+  if (asks_help && arguments.size() == 1) {
+    print(general_help());
+    return 0;
+  }
+  const words named(arguments.begin() + (asks_help ? 1 : 0), arguments.end());
+  for (const command_entry& command : all_commands()) {
+    const std::string name = command.name;
+    const auto space = name.find(' ');
+    if (named[0] != name.substr(0, space)) continue;
+    if (space != std::string::npos && (named.size() < 2 || named[1] != name.substr(space + 1))) continue;
+    if (asks_help) return command.run({"--help"});
+    return command.run(words(named.begin() + (space == std::string::npos ? 1 : 2), named.end()));
+  }
+  if (named[0] == "plugin") {
+    return report({error_code::invalid_argument, "`plugin` needs `new NAME` or `test FILE`",
+                   "`ccbox plugins` lists the plugins that are there"});
+  }
+  return report({error_code::invalid_argument, "unknown command " + quoted(named[0]),
+                 "`ccbox help` lists the commands; to run a program, say `ccbox run -- PROGRAM`"});
+}
+
+}  // namespace
+}  // namespace ccbox
+
+int main(int argc, char** argv) {
+  ccbox::open_standard_descriptors();
+  ccbox::tolerate_broken_pipes();
+  try {
+    return ccbox::dispatch({argv + std::min(argc, 1), argv + argc});
+  } catch (const std::exception& e) {
+    return ccbox::report({ccbox::error_code::failed, std::string("internal error: ") + e.what(), {}});
+  }
+}

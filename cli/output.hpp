@@ -1,0 +1,40 @@
+// What the program says: lines for people on standard error, answers on standard output.
+//
+// Nothing printed here moves the cursor or colours a line, whatever a file name or a sandboxed process put
+// into it: control characters come out as \n, \x1b and the like. A reader that goes away is no error.
+#pragma once
+
+#include <boost/json/fwd.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "result.hpp"
+
+namespace ccbox {
+
+// Exit codes of the program itself; a command's own codes pass through unchanged.
+constexpr int exit_refused = 125;         // refused, or failed before the command was executed
+constexpr int exit_not_executable = 126;  // the command exists and cannot be executed
+constexpr int exit_not_found = 127;       // there is no such command
+constexpr int exit_signal_base = 128;     // + signal number
+
+// "ccbox: error: WHAT" and "ccbox: hint: HINT" on standard error. Answers exit_refused.
+int report(const error& e);
+void warn(std::string_view text);
+
+// All of `text` to descriptor `fd`, waiting where it must. False once nobody reads it any more.
+bool write_all(int fd, std::string_view text);
+void print(std::string_view text);                 // to standard output
+void print_json(const boost::json::value& value);  // one document, indented, with a newline
+
+// Columns aligned by their widest cell; the last one is free. Rows may be shorter than others.
+std::string aligned(const std::vector<std::vector<std::string>>& rows, std::string_view indent = "");
+
+// `text` in a colour when standard output is a terminal and NO_COLOR is unset.
+enum class tone { good, bad, attention, strong };
+std::string toned(tone how, std::string_view text);
+
+boost::json::value to_json(const error& e);
+
+}  // namespace ccbox

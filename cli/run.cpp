@@ -1,0 +1,45 @@
+#include "commands.hpp"
+#include "context.hpp"
+#include "output.hpp"
+#include "runner.hpp"
+#include "spec_options.hpp"
+
+namespace ccbox {
+
+int run_command(const words& arguments) {
+  spec_options wanted;
+  config_options config;
+  run_request request;
+  std::optional<std::string> pty;
+  option_parser parser("run", "[options] [--] COMMAND [ARGUMENT…]",
+                       "Runs COMMAND in an enclosure and answers its exit code.", word_form::command);
+  declare(parser, wanted);
+  parser.group("Output");
+  parser.flag("--json", request.json, "Print the handle and the events as JSON lines");
+  parser.flag("-q,--quiet", request.quiet, "Print no warnings");
+  parser.value("--pty", pty, "auto|always|never", "Whether the command gets a terminal of its own");
+  declare(parser, config);
+  parsed p = parse_or_report(parser, arguments, 1, any_number);
+  if (p.finished) return p.exit_code;
+
+  if (p.rest[0].empty())
+    return report({error_code::invalid_argument, "the command is empty", parser.usage()});
+  if (pty && *pty != "auto") {
+    if (*pty != "always" && *pty != "never") {
+      return report({error_code::invalid_argument, "--pty " + quoted(*pty) + ": no such choice",
+                     "auto, always or never"});
+    }
+    request.pty = *pty == "always" ? run_request::pty_use::always : run_request::pty_use::never;
+  }
+  const host_facts host = gather_host_facts();
+  auto sandbox = build_request(wanted, host);
+  if (!sandbox) return report(sandbox.error());
+  auto context = load_context(config, CCBOX_PROBE_QUICK);
+  if (!context) return report(context.error());
+  request.spec = std::move(sandbox->spec);
+  request.env = std::move(sandbox->env);
+  request.command = std::move(p.rest);
+  return run_in_enclosure(**context, std::move(request));
+}
+
+}  // namespace ccbox

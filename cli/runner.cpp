@@ -1,0 +1,297 @@
+#include "runner.hpp"
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/json.hpp>
+#include <chrono>
+#include <csignal>
+#include <exception>
+#include <optional>
+
+#include "event_bus.hpp"
+#include "log.hpp"
+#include "output.hpp"
+#include "sandbox_port.hpp"
+#include "session.hpp"
+#include "terminal_relay.hpp"
+
+namespace ccbox {
+
+namespace asio = boost::asio;
+namespace json = boost::json;
+
+namespace {
+
+constexpr std::chrono::milliseconds signal_grace{2000};
+
+bool is_ignored(int number) {
+  struct sigaction action {};
+  return ::sigaction(number, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
+// What a person is told about a launch that runs with less than the policy asks for.
+std::vector<std::string> warnings_of(const session& live) {
+  std::vector<std::string> out = live.rules().warnings;
+  if (live.handle().backend == sandbox_backend::none) {
+    out.insert(out.begin(),
+               "RUNNING UNCONFINED: backend none isolates nothing; the command has your files, network "
+               "and processes");
+  }
+  return out;
+}
+
+class runner {
+ public:
+  runner(const cli_context& context, run_request request)
+      : context_(context), request_(std::move(request)), signals_(io_), grace_(io_) {
+    // Whoever made this process ignore a signal (nohup, a background job of a script) meant the command too.
+    for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP}) {
+      if (!is_ignored(number)) signals_.add(number);
+    }
+    signals_.add(SIGCONT);
+    signals_.add(SIGWINCH);
+  }
+
+  int run() {
+    sandbox_port port(io_.get_executor(), context_.shared(), bus_);
+    asio::co_spawn(io_, watch_signals(), [](std::exception_ptr failure) {
+      if (failure) std::rethrow_exception(failure);
+    });
+    asio::co_spawn(io_, whole_run(port), [this](std::exception_ptr failure, int code) {
+      exit_code_ = failure ? exit_refused : code;
+      signals_.cancel();
+      grace_.cancel();
+      io_.stop();
+      if (failure) std::rethrow_exception(failure);
+    });
+    io_.run();
+    relay_.reset();
+    return exit_code_;
+  }
+
+ private:
+  asio::awaitable<int> whole_run(sandbox_port& port) {
+    if (request_.json) subscribe();
+    auto launched = co_await port.launch(request_.spec);
+    if (!launched) co_return refuse(explained(launched.error()));
+    session_ = *launched;
+    if (request_.json) announce_handle();
+    if (!request_.quiet && !request_.json) {
+      for (const std::string& warning : warnings_of(*session_))
+        warn(warning);
+    }
+    const int code = stop_signal_ ? exit_signal_base + stop_signal_ : co_await run_command();
+    co_await session_->destroy(0);
+    finishing_ = true;
+    if (relay_) co_await relay_->finish();
+    if (request_.json) co_await subscription_.drained();
+    co_return stop_signal_ ? exit_signal_base + stop_signal_ : code;
+  }
+
+  asio::awaitable<int> run_command() {
+    exec_request how;
+    how.argv = request_.command;
+    how.extra_env = request_.env;
+    how.output = request_.json ? output_mode::captured : output_mode::passed;
+    if (auto ok = choose_descriptors(how); !ok) co_return refuse(ok.error());
+    auto started = co_await session_->exec(std::move(how));
+    if (!started) {
+      refuse(started.error());
+      co_return started.error().code == error_code::not_found ? exit_not_found
+      : started.error().code == error_code::permission_denied ? exit_not_executable
+                                                              : exit_refused;
+    }
+    exec_id_ = started->exec_id;
+    if (relay_ && started->pty_master) relay_->start(std::move(started->pty_master));
+    if (stop_signal_) co_await session_->signal(exec_id_, stop_signal_);
+    auto ended = co_await session_->wait(exec_id_);
+    const auto killed = session_->killed();
+    if (killed && *killed != kill_reason::manual) {
+      tell_limit(*killed);
+      co_return exit_signal_base + SIGKILL;
+    }
+    if (ended) co_return ended->code();
+    if (!stop_signal_) refuse(ended.error());
+    co_return exit_signal_base + SIGKILL;
+  }
+
+  // A descriptor that is a terminal comes from the pty inside; the others go in as they are.
+  result<void> choose_descriptors(exec_request& how) {
+    std::array<bool, 3> from_pty{};
+    if (request_.json) {
+      from_pty = {false, true, true};
+      if (request_.pty == run_request::pty_use::always) how.pty = window_size{};
+    } else if (request_.pty != run_request::pty_use::never) {
+      from_pty = standard_terminals();
+      const bool any = from_pty[0] || from_pty[1] || from_pty[2];
+      if (!any && request_.pty == run_request::pty_use::always) {
+        return error{error_code::invalid_argument, "--pty always, but no standard descriptor is a terminal",
+                     "run it in a terminal, or with --json, which captures the pty"};
+      }
+      if (any) {
+        auto relay = terminal_relay::open(io_.get_executor(), from_pty);
+        if (!relay) return relay.error();
+        relay_ = std::move(*relay);
+        how.pty = relay_->size();
+      }
+    }
+    for (int fd = 0; fd <= 2; ++fd) {
+      if (from_pty[static_cast<std::size_t>(fd)]) continue;
+      how.descriptors[static_cast<std::size_t>(fd)] = unique_fd(::fcntl(fd, F_DUPFD_CLOEXEC, 3));
+      if (!how.descriptors[static_cast<std::size_t>(fd)]) return system_error("fcntl", "", errno);
+    }
+    return {};
+  }
+
+  asio::awaitable<void> watch_signals() {
+    for (;;) {
+      auto [ec, number] = co_await signals_.async_wait(asio::as_tuple(asio::use_awaitable));
+      if (ec) co_return;
+      switch (number) {
+        case SIGWINCH:
+          if (relay_) relay_->resized();
+          break;
+        case SIGCONT:
+          if (session_ && exec_id_) co_await session_->signal(exec_id_, SIGCONT);
+          if (relay_) relay_->resume();
+          break;
+        case SIGTSTP:
+          co_await stop_with_command();
+          break;
+        case SIGUSR1:
+        case SIGUSR2:
+          if (session_ && exec_id_) co_await session_->signal(exec_id_, number);
+          break;
+        default:
+          co_await end_command(number);
+      }
+    }
+  }
+
+  // The command's group has no parent in its session, so that the kernel drops SIGTSTP for it: SIGSTOP does
+  // it.
+  asio::awaitable<void> stop_with_command() {
+    if (session_ && exec_id_) co_await session_->signal(exec_id_, SIGSTOP);
+    if (relay_) relay_->pause();
+    ::kill(::getpid(), SIGSTOP);
+  }
+
+  // The first signal goes to the command, which then has a grace; the second ends everything at once.
+  asio::awaitable<void> end_command(int number) {
+    if (finishing_ && relay_) relay_->abandon();
+    if (stop_signal_) {
+      // Before there is a session only the launch is running: it dies with this process.
+      if (!session_) ::_exit(exit_signal_base + stop_signal_);
+      co_await session_->destroy(0);
+      co_return;
+    }
+    stop_signal_ = number;
+    if (!session_ || !exec_id_) co_return;
+    co_await session_->signal(exec_id_, number);
+    asio::co_spawn(io_, kill_after_grace(), [](std::exception_ptr failure) {
+      if (failure) std::rethrow_exception(failure);
+    });
+  }
+
+  asio::awaitable<void> kill_after_grace() {
+    grace_.expires_after(signal_grace);
+    boost::system::error_code ec;
+    co_await grace_.async_wait(asio::redirect_error(asio::use_awaitable, ec));
+    if (!ec) co_await session_->destroy(0);
+  }
+
+  void subscribe() {
+    subscription_ = bus_.subscribe(io_.get_executor(), request_.spec.session_id,
+                                   [this](sandbox_event event) { return print_event(std::move(event)); });
+  }
+
+  asio::awaitable<void> print_event(sandbox_event event) {
+    print_line(to_json(event));
+    co_return;
+  }
+
+  // What was published while the launch went on waits for the handle.
+  void print_line(const json::value& value) {
+    std::string line = json::serialize(value) + "\n";
+    if (!handle_printed_) {
+      held_back_ += line;
+    } else if (reader_is_there_ && !write_all(STDOUT_FILENO, line)) {
+      reader_is_there_ = false;
+      asio::co_spawn(io_, end_command(SIGPIPE), [](std::exception_ptr failure) {
+        if (failure) std::rethrow_exception(failure);
+      });
+    }
+  }
+
+  void announce_handle() {
+    std::string held = std::exchange(held_back_, {});
+    handle_printed_ = true;
+    print_line(json::object{{"type", "handle"}, {"handle", to_json(session_->handle())}});
+    if (reader_is_there_ && !held.empty()) write_all(STDOUT_FILENO, held);
+  }
+
+  int refuse(const error& e) {
+    if (request_.json) {
+      handle_printed_ = true;
+      print_line(json::object{{"type", "error"}, {"error", to_json(e)}});
+    }
+    return report(e);
+  }
+
+  void tell_limit(kill_reason reason) const {
+    const std::string limit = reason == kill_reason::timeout
+                                  ? "it ran longer than the wall time of " +
+                                        std::to_string(request_.spec.limits.wall_time_ms.value_or(0)) + " ms"
+                                  : "it used more than the memory limit of " +
+                                        std::to_string(request_.spec.limits.memory_bytes.value_or(0)) +
+                                        " bytes";
+    write_all(STDERR_FILENO, "ccbox: killed: " + std::string(to_string(reason)) + ": " + limit + "\n");
+  }
+
+  // The quick probe looked only; what the launch ran into is found by the full one.
+  error explained(error e) const {
+    if (e.code != error_code::failed && e.code != error_code::timeout) return e;
+    auto chosen = context_.plugins->select_backend(request_.spec.backend.value_or(""));
+    if (!chosen) return e;
+    auto found = context_.plugins->diagnose((*chosen)->name());
+    if (!found || found->available) return e;
+    e.what += " (" + found->note + ")";
+    e.hint = found->hint;
+    return e;
+  }
+
+  const cli_context& context_;
+  run_request request_;
+  asio::io_context io_{1};
+  asio::signal_set signals_;
+  asio::steady_timer grace_;
+  event_bus bus_;
+  event_bus::subscription subscription_;
+  std::shared_ptr<session> session_;
+  std::unique_ptr<terminal_relay> relay_;
+  std::uint64_t exec_id_ = 0;
+  int stop_signal_ = 0;
+  int exit_code_ = exit_refused;
+  bool finishing_ = false;
+  bool handle_printed_ = false;
+  bool reader_is_there_ = true;
+  std::string held_back_;
+};
+
+}  // namespace
+
+int run_in_enclosure(const cli_context& context, run_request request) {
+  return runner(context, std::move(request)).run();
+}
+
+}  // namespace ccbox

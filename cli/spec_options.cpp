@@ -1,0 +1,237 @@
+#include "spec_options.hpp"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstdlib>
+
+#include "context.hpp"
+#include "quantity.hpp"
+#include "spec_source.hpp"
+
+namespace ccbox {
+
+void declare(option_parser& parser, spec_options& o) {
+  parser.group("Files");
+  parser.list("--bind", o.bind, "PATH[:GUEST]", "Make PATH visible and writable (at GUEST)");
+  parser.list("--ro", o.read_only, "PATH[:GUEST]", "Make PATH visible read-only (at GUEST)");
+  parser.list("--mount", o.mount, "PATH GUEST ro|rw", "Like --bind or --ro, for paths that have a colon", 3);
+  parser.value("--workdir", o.workdir, "GUEST", "Directory inside in which the command starts");
+  parser.list("--protect", o.protect, "PATH", "Never writable, also inside a writable directory");
+  parser.list("--state-dir", o.state_dirs, "PATH", "Writable in every mode");
+  parser.list("--exec-grant", o.exec_grants, "PATH", "Programs below PATH may be executed");
+  parser.group("Sandbox");
+  parser.value("--mode", o.mode, "MODE",
+               "chat (default), or review, plan, orchestrate: binds become read-only");
+  parser.value("--backend", o.backend, "NAME", "native, microvm, none, or a backend plugin's name");
+  parser.list("--without", o.without, "RULE", "Give up one rule, such as fs_name_deny");
+  parser.value("--spec", o.spec_file, "FILE", "Start from the sandbox spec in this JSON file");
+  parser.value("--spec-json", o.spec_json, "JSON", "Start from this sandbox spec");
+  parser.value("--session", o.session, "ID", "Name of the session instead of a random one");
+  parser.group("Environment and network");
+  parser.list("--env", o.env, "NAME[=VALUE]", "Set a variable; NAME alone passes the caller's value");
+  parser.flag("--no-network", o.no_network, "Refuse every destination");
+  parser.list("--allow-domain", o.allow_domains, "DOMAIN", "Add to the destinations that may be reached");
+  parser.group("Limits");
+  parser.value("--memory", o.memory, "SIZE", "Memory of the whole session, such as 512M or 2G");
+  parser.value("--cpus", o.cpus, "NUMBER", "Processors, such as 1.5");
+  parser.value("--processes", o.processes, "NUMBER", "Processes and threads");
+  parser.value("--file-size", o.file_size, "SIZE", "Largest file that may be written");
+  parser.value("--timeout", o.timeout, "TIME", "Wall time, such as 90, 30s, 5m or 2h");
+}
+
+namespace {
+
+// Host paths with `..` are resolved, because dropping a component in front of it would be wrong behind a
+// link.
+result<std::string> host_path(const std::string& path, const host_facts& host) {
+  auto absolute = absolute_path(path, host);
+  if (!absolute) return absolute;
+  const bool climbs = ("/" + path + "/").find("/../") != std::string::npos;
+  if (!climbs) return absolute;
+  char resolved[PATH_MAX];
+  if (!::realpath(absolute->c_str(), resolved)) return system_error("realpath", *absolute, errno);
+  return std::string(resolved);
+}
+
+result<void> add_mount(sandbox_spec& spec, const host_facts& host, const std::string& option,
+                       const std::string& path, const std::string& guest, bool read_only) {
+  auto absolute = host_path(path, host);
+  if (!absolute) return absolute.error();
+  if (!guest.empty() && guest.front() != '/') {
+    return bad_value(option, path + ":" + guest, "the path inside must be absolute",
+                     "a path that has a colon is given as --mount PATH GUEST ro|rw");
+  }
+  spec.bind_mounts.push_back({*absolute, guest.empty() ? *absolute : guest, read_only});
+  return {};
+}
+
+result<void> add_mounts(sandbox_spec& spec, const spec_options& options, const host_facts& host) {
+  for (const bool read_only : {false, true}) {
+    const std::string option = read_only ? "--ro" : "--bind";
+    for (const std::string& word : read_only ? options.read_only : options.bind) {
+      const auto colon = word.find(':');
+      if (colon != std::string::npos &&
+          (word.find(':', colon + 1) != std::string::npos || colon + 1 == word.size())) {
+        return bad_value(option, word, "one path, or two with one colon between them",
+                         "a path that has a colon is given as --mount PATH GUEST ro|rw");
+      }
+      const std::string guest = colon == std::string::npos ? "" : word.substr(colon + 1);
+      if (auto ok = add_mount(spec, host, option, word.substr(0, colon), guest, read_only); !ok) return ok;
+    }
+  }
+  for (std::size_t i = 0; i + 2 < options.mount.size(); i += 3) {
+    const std::string& access = options.mount[i + 2];
+    if (access != "ro" && access != "rw") {
+      return bad_value("--mount", access, "the third word is ro or rw", "--mount PATH GUEST ro|rw");
+    }
+    if (options.mount[i + 1].empty()) return bad_value("--mount", "", "the path inside is empty", {});
+    if (auto ok = add_mount(spec, host, "--mount", options.mount[i], options.mount[i + 1], access == "ro");
+        !ok) {
+      return ok;
+    }
+  }
+  return {};
+}
+
+bool same_file(const std::string& a, const std::string& b) {
+  struct stat left {
+  }, right{};
+  return ::stat(a.c_str(), &left) == 0 && ::stat(b.c_str(), &right) == 0 && left.st_dev == right.st_dev &&
+         left.st_ino == right.st_ino;
+}
+
+// The current directory, unless that would hand over everything the caller has.
+result<void> bind_current_directory(sandbox_spec& spec, const host_facts& host) {
+  const std::string& directory = host.current_directory;
+  const std::string remedy = "change to a project's directory, or name what may be written with --bind PATH";
+  const auto refuse = [&](const std::string& why) {
+    return error{error_code::invalid_argument, "nothing is bound, and " + why, remedy};
+  };
+  if (directory.empty()) return refuse("the current directory has been deleted");
+  if (directory == "/") return refuse("the current directory is /: the whole host would be writable");
+  for (std::string above = host.home; above.size() > 1;
+       above.resize(std::max<std::size_t>(above.rfind('/'), 1))) {
+    if (same_file(above, directory)) {
+      return refuse("the current directory " + quoted(directory) +
+                    (above == host.home ? " is your home directory" : " contains your home directory") +
+                    ": all your files would be writable");
+    }
+  }
+  spec.bind_mounts.push_back({directory, directory, false});
+  spec.guest_workdir = spec.guest_workdir.value_or(directory);
+  return {};
+}
+
+// The current directory as the enclosure sees it, where a mount shows it.
+void default_workdir(sandbox_spec& spec, const host_facts& host) {
+  if (spec.guest_workdir || host.current_directory.empty()) return;
+  const sandbox_bind_mount* best = nullptr;
+  for (const sandbox_bind_mount& mount : spec.bind_mounts) {
+    const bool covers = host.current_directory == mount.host_path || mount.host_path == "/" ||
+                        host.current_directory.starts_with(mount.host_path + "/");
+    if (covers && (!best || mount.host_path.size() >= best->host_path.size())) best = &mount;
+  }
+  if (!best) return;
+  const std::string guest = best->guest_path.empty() ? best->host_path : best->guest_path;
+  const std::string below =
+      best->host_path == "/" ? host.current_directory : host.current_directory.substr(best->host_path.size());
+  spec.guest_workdir = guest == "/" && !below.empty() ? below : guest + below;
+}
+
+template <class T>
+result<void> set_limit(std::optional<T>& limit, const char* option, const std::optional<std::string>& text,
+                       result<T> (*parse)(std::string_view, std::string_view)) {
+  if (!text) return {};
+  auto value = parse(option, *text);
+  if (!value) return value.error();
+  limit = *value;
+  return {};
+}
+
+result<void> add_limits(resource_limits& limits, const spec_options& o) {
+  if (auto ok = set_limit(limits.memory_bytes, "--memory", o.memory, parse_size); !ok) return ok;
+  if (auto ok = set_limit(limits.file_size_bytes, "--file-size", o.file_size, parse_size); !ok) return ok;
+  if (auto ok = set_limit(limits.wall_time_ms, "--timeout", o.timeout, parse_duration_ms); !ok) return ok;
+  if (auto ok = set_limit(limits.cpus, "--cpus", o.cpus, parse_number); !ok) return ok;
+  return set_limit(limits.processes, "--processes", o.processes, parse_count);
+}
+
+bool is_identifier(std::string_view name) {
+  const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
+  return !name.empty() && is_letter(name[0]) && std::all_of(name.begin(), name.end(), [&](char c) {
+    return is_letter(c) || (c >= '0' && c <= '9');
+  });
+}
+
+result<std::vector<std::pair<std::string, std::string>>> requested_environment(const spec_options& options,
+                                                                               const host_facts& host) {
+  std::vector<std::pair<std::string, std::string>> out;
+  for (const std::string& word : options.env) {
+    const auto equals = word.find('=');
+    const std::string name = word.substr(0, equals);
+    if (!is_identifier(name))
+      return bad_value("--env", name, "not a variable's name", "--env NAME or NAME=VALUE");
+    if (equals != std::string::npos) {
+      out.emplace_back(name, word.substr(equals + 1));
+    } else if (const auto value = host.environment.find(name); value != host.environment.end()) {
+      out.emplace_back(name, value->second);
+    } else {
+      return bad_value("--env", name, "is not set in the caller's environment",
+                       "set it first, or give a value: --env " + name + "=VALUE");
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+result<requested_sandbox> build_request(const spec_options& options, const host_facts& host) {
+  if (options.spec_file && options.spec_json) {
+    return error{error_code::invalid_argument, "--spec and --spec-json exclude each other", {}};
+  }
+  auto source = options.spec_file   ? spec_from_file(*options.spec_file)
+                : options.spec_json ? spec_from_json(*options.spec_json)
+                                    : result<sandbox_spec>(fresh_spec());
+  if (!source) return source.error();
+  sandbox_spec spec = std::move(*source);
+  if (options.session) spec.session_id = *options.session;
+  if (options.backend) spec.backend = *options.backend;
+  if (options.mode) {
+    const auto mode = sandbox_mode_from_name(*options.mode);
+    if (!mode) {
+      return bad_value("--mode", *options.mode, "no such mode",
+                       "the modes are chat, review, plan and orchestrate");
+    }
+    spec.mode = *mode;
+  }
+  if (options.workdir) spec.guest_workdir = *options.workdir;
+  if (options.no_network) spec.network_enabled = false;
+  if (auto ok = add_mounts(spec, options, host); !ok) return ok.error();
+  for (const auto& [paths, list] : {std::pair{&options.protect, &spec.protected_paths},
+                                    std::pair{&options.state_dirs, &spec.runner_state_dirs},
+                                    std::pair{&options.exec_grants, &spec.exec_grant_roots}}) {
+    for (const std::string& path : *paths) {
+      auto absolute = host_path(path, host);
+      if (!absolute) return absolute.error();
+      list->push_back(*absolute);
+    }
+  }
+  spec.egress_allowlist.insert(spec.egress_allowlist.end(), options.allow_domains.begin(),
+                               options.allow_domains.end());
+  spec.without.insert(spec.without.end(), options.without.begin(), options.without.end());
+  if (auto ok = add_limits(spec.limits, options); !ok) return ok.error();
+  auto env = requested_environment(options, host);
+  if (!env) return env.error();
+
+  if (spec.bind_mounts.empty()) {
+    if (auto ok = bind_current_directory(spec, host); !ok) return ok.error();
+  }
+  default_workdir(spec, host);
+  if (auto ok = validate(spec); !ok) return ok.error();
+  return requested_sandbox{std::move(spec), std::move(*env)};
+}
+
+}  // namespace ccbox
