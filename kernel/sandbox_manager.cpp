@@ -9,37 +9,42 @@
 namespace ccbox {
 namespace {
 
-namespace json = boost::json;
-
 constexpr std::size_t max_argument_bytes = (128 << 10) - 1;  // MAX_ARG_STRLEN with its NUL
 
-// The place of the first string that is no UTF-8, as error messages name fields: "bindMounts[2].hostPath".
-std::string malformed_field(const json::value& value, const std::string& place) {
-  if (const auto* text = value.if_string()) return is_utf8({text->data(), text->size()}) ? "" : place;
-  if (const auto* array = value.if_array()) {
-    for (std::size_t i = 0; i < array->size(); ++i) {
-      const std::string found = malformed_field((*array)[i], place + "[" + std::to_string(i) + "]");
-      if (!found.empty()) return found;
+// The first field that is no UTF-8, as error messages name fields ("bindMounts[2].hostPath"); empty: none.
+// JSON would carry such bytes as something else, and the wrapped command would meet another path than the one
+// that was checked.
+std::string malformed_field(const sandbox_spec& spec) {
+  const auto in_list = [](const std::string& name, const std::vector<std::string>& list) -> std::string {
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      if (!is_utf8(list[i])) return name + "[" + std::to_string(i) + "]";
     }
+    return "";
+  };
+  for (std::size_t i = 0; i < spec.bind_mounts.size(); ++i) {
+    const std::string mount = "bindMounts[" + std::to_string(i) + "].";
+    if (!is_utf8(spec.bind_mounts[i].host_path)) return mount + "hostPath";
+    if (!is_utf8(spec.bind_mounts[i].guest_path)) return mount + "guestPath";
   }
-  if (const auto* object = value.if_object()) {
-    for (const auto& [key, member] : *object) {
-      const std::string found =
-          malformed_field(member, (place.empty() ? "" : place + ".") + std::string(key));
-      if (!found.empty()) return found;
-    }
+  if (!is_utf8(spec.workspace_id)) return "workspaceId";
+  if (spec.agent_id && !is_utf8(*spec.agent_id)) return "agentId";
+  if (spec.guest_workdir && !is_utf8(*spec.guest_workdir)) return "guestWorkdir";
+  for (const auto& found :
+       {in_list("egressAllowlist", spec.egress_allowlist), in_list("protectedPaths", spec.protected_paths),
+        in_list("runnerStateDirs", spec.runner_state_dirs),
+        in_list("execGrantRoots", spec.exec_grant_roots)}) {
+    if (!found.empty()) return found;
   }
   return "";
 }
 
 result<std::string> spec_argument(const sandbox_spec& spec) {
-  const json::value value = to_json(spec);
-  if (const std::string field = malformed_field(value, ""); !field.empty()) {
+  if (const std::string field = malformed_field(spec); !field.empty()) {
     return error{error_code::invalid_argument,
                  field + ": it is not UTF-8, and a wrapped command cannot carry it",
                  "launch through the sandbox port instead, or rename the path"};
   }
-  std::string text = json::serialize(value);
+  std::string text = boost::json::serialize(to_json(spec));
   if (text.size() > max_argument_bytes) {
     return error{error_code::too_large,
                  "the spec is " + std::to_string(text.size()) + " bytes of JSON; one argument takes " +

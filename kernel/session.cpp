@@ -37,6 +37,13 @@ result<pipe_ends> make_pipe() {
   return pipe_ends{unique_fd(ends[0]), unique_fd(ends[1])};
 }
 
+using turn_channel = asio::experimental::channel<void(boost::system::error_code)>;
+
+struct turn_over {
+  turn_channel& turn;
+  ~turn_over() { turn.try_send(boost::system::error_code()); }
+};
+
 // A command of the session, from the request on.
 struct command_record {
   explicit command_record(const asio::any_io_executor& strand) : done(strand) {}
@@ -70,7 +77,7 @@ struct session::impl : std::enable_shared_from_this<impl> {
   bool at_rest = false;
 
   // Only on the strand from here on.
-  asio::experimental::channel<void(boost::system::error_code)> turn;  // one publisher at a time
+  turn_channel turn;  // holds one token: one publisher at a time
   asio::steady_timer wall_time, patience;
   std::map<std::uint64_t, record_ptr> commands;
   std::deque<std::uint64_t> ended_commands;
@@ -125,8 +132,8 @@ struct session::impl : std::enable_shared_from_this<impl> {
   static asio::awaitable<void> publish(std::shared_ptr<impl> self, sandbox_event event) {
     event.session_id = self->rules.spec.session_id;
     co_await self->turn.async_receive(asio::as_tuple(asio::use_awaitable));
+    const turn_over over{self->turn};
     co_await self->bus.publish(std::move(event));
-    self->turn.try_send(boost::system::error_code());
   }
 
   static asio::awaitable<void> publish_type(std::shared_ptr<impl> self, sandbox_event_type type) {
@@ -135,12 +142,14 @@ struct session::impl : std::enable_shared_from_this<impl> {
     co_await publish(self, std::move(event));
   }
 
-  // The sink of a command's pump. The session outlives its pumps' last events only if they hold it.
-  static asio::awaitable<void> publish_output(std::shared_ptr<impl> self, record_ptr record,
+  // A pump's sink. The session is there as long as its enclosure is; the pump must not keep it.
+  static asio::awaitable<void> publish_output(std::weak_ptr<impl> session, std::uint64_t exec_id,
                                               sandbox_event_type type, std::string bytes) {
+    const auto self = session.lock();
+    if (!self) co_return;
     sandbox_event event;
     event.type = type;
-    event.exec_id = record->id;
+    event.exec_id = exec_id;
     event.data = std::move(bytes);
     co_await publish(self, std::move(event));
   }
@@ -148,8 +157,8 @@ struct session::impl : std::enable_shared_from_this<impl> {
   result<std::shared_ptr<output_pump>> start_pump(const record_ptr& record, unique_fd source,
                                                   sandbox_event_type type) {
     auto pump = output_pump::start(strand, std::move(source),
-                                   [self = shared_from_this(), record, type](std::string bytes) {
-                                     return publish_output(self, record, type, std::move(bytes));
+                                   [weak = weak_from_this(), id = record->id, type](std::string bytes) {
+                                     return publish_output(weak, id, type, std::move(bytes));
                                    });
     if (pump) record->pumps.push_back(*pump);
     return pump;
@@ -297,9 +306,11 @@ struct session::impl : std::enable_shared_from_this<impl> {
     const sandbox_state now = state();
     if (!finishing && !destroying && inside && (now == sandbox_state::warm || now == sandbox_state::active))
       return {};
+    const bool over = now == sandbox_state::destroyed || now == sandbox_state::error;
+    const bool ending = !over && (finishing || destroying);
     return error{error_code::illegal_state,
-                 "session " + quoted(rules.spec.session_id) + " takes no commands: it is " +
-                     std::string(finishing || destroying ? "ending" : to_string(now)),
+                 "session " + quoted(rules.spec.session_id) + " takes no commands: " +
+                     (ending ? "it is ending" : "its state is " + std::string(to_string(now))),
                  ""};
   }
 
