@@ -157,7 +157,14 @@ struct enclosure::impl : std::enable_shared_from_this<impl> {
             reason.empty() ? "the enclosure has ended" : "the enclosure has ended: " + reason, ""};
   }
 
-  void force_end() const noexcept { ::syscall(SYS_pidfd_send_signal, launcher.pidfd(), SIGKILL, nullptr, 0); }
+  // The launcher's whole group: a child of it that has not become init yet can be reached in no other way.
+  void force_end() const noexcept {
+    constexpr unsigned process_group = 1u << 2;  // PIDFD_SIGNAL_PROCESS_GROUP, since Linux 6.9
+    if (::syscall(SYS_pidfd_send_signal, launcher.pidfd(), SIGKILL, nullptr, process_group) == 0) return;
+    const bool unknown_flag = errno == EINVAL;
+    if (::syscall(SYS_pidfd_send_signal, launcher.pidfd(), SIGKILL, nullptr, 0) == 0 && unknown_flag)
+      ::kill(-launcher.pid(), SIGKILL);
+  }
 
   void force_end_after(std::chrono::milliseconds delay) {
     deadline.expires_after(delay);

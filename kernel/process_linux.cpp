@@ -118,12 +118,11 @@ CCBOX_IN_CHILD bool reset_signals(child_plan& p) {
 
 CCBOX_IN_CHILD bool prepare_child(child_plan& p) {
   if (p.new_session && os::call(SYS_setsid) < 0) return fail(p, step::session);
+  // Until exec it dies with the parent in any case: it must not wait for the id map of one that is gone.
+  if (os::call(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL) < 0) return fail(p, step::parent_death);
+  errno = ESRCH;  // the parent died before it could matter to us
+  if (os::call(SYS_getppid) != p.parent) return fail(p, step::parent_death);
   if (p.id_map_socket >= 0 && !await_id_map(p)) return false;
-  if (!p.outlives_parent) {
-    if (os::call(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL) < 0) return fail(p, step::parent_death);
-    errno = ESRCH;  // the parent died before it could matter to us
-    if (os::call(SYS_getppid) != p.parent) return fail(p, step::parent_death);
-  }
   for (std::size_t i = 0; i < p.cgroup_files.size(); ++i) {
     if (os::call(SYS_write, p.cgroup_files[i], "0", 1) != 1) return fail(p, step::cgroup, i);
   }
@@ -132,7 +131,8 @@ CCBOX_IN_CHILD bool prepare_child(child_plan& p) {
       return fail(p, step::limit, i);
     }
   }
-  return place_descriptors(p) && reset_signals(p);
+  if (!place_descriptors(p) || !reset_signals(p)) return false;
+  return !p.outlives_parent || os::call(SYS_prctl, PR_SET_PDEATHSIG, 0) == 0 || fail(p, step::parent_death);
 }
 
 CCBOX_IN_CHILD int child_main(void* argument) {
