@@ -1,6 +1,6 @@
-// A loaded plugin that answers "ccbox.backend/1", as C++ values. Never throws what the plugin did wrong: a bad
-// answer (an empty argv, a relative argv[0], text that is no UTF-8, a plan flag that this kernel does not know)
-// is an error naming the plugin; rule bits that it does not know count for nothing.
+// A loaded plugin that answers "ccbox.backend/1", as C++ values. Never throws what the plugin did wrong: a
+// bad answer (an empty argv, a relative argv[0], text that is no UTF-8, a plan flag that this kernel does not
+// know) is an error naming the plugin; rule bits that it does not know count for nothing.
 //
 // Borrows the plugin and its table, which must outlive it. probe() on the main thread; the rest on any.
 #pragma once

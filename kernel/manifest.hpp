@@ -1,7 +1,8 @@
 // config/plugins.yaml: which plugins to load, in which order of preference.
 //
 //   plugins:
-//     - path: bubblewrap.so        # a name is looked up in the plugin directory; a path with '/' is taken as it is,
+//     - path: bubblewrap.so        # a name is looked up in the plugin directory; a path with '/' is taken as
+//     it is,
 //       enabled: true              # relative ones from the manifest's own directory
 //       priority: 100              # the available backend with the highest wins when the spec names none
 //       required: false            # true: a plugin that cannot be loaded stops the boot
@@ -35,6 +36,7 @@ struct manifest {
 };
 
 result<manifest> load_manifest(const std::string& path, const std::string& plugin_directory);
-result<manifest> parse_manifest(std::string_view text, const std::string& name, const std::string& plugin_directory);
+result<manifest> parse_manifest(std::string_view text, const std::string& name,
+                                const std::string& plugin_directory);
 
 }  // namespace ccbox

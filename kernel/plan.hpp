@@ -1,4 +1,5 @@
-// How to start an enclosure, as a backend answered it: text and bytes only, so that a backend is tested by comparing.
+// How to start an enclosure, as a backend answered it: text and bytes only, so that a backend is tested by
+// comparing.
 #pragma once
 
 #include <boost/json/fwd.hpp>
@@ -22,19 +23,20 @@ struct plan_path {
 };
 
 struct plan {
-  // Numbers every started process finds: the control channel and ccbox-init's executable; files follow from 5 on.
+  // Numbers every started process finds: the control channel and ccbox-init's executable; files follow from 5
+  // on.
   static constexpr int channel_fd = 3;
   static constexpr int init_fd = 4;
   static constexpr int first_file_fd = 5;
 
-  std::string plugin;                // the backend's name
-  std::string kind;                  // native, microvm, none
-  std::vector<std::string> argv;     // argv[0] absolute
+  std::string plugin;                                    // the backend's name
+  std::string kind;                                      // native, microvm, none
+  std::vector<std::string> argv;                         // argv[0] absolute
   std::vector<std::pair<std::string, std::string>> env;  // the launcher's whole environment
   std::vector<plan_file> files;
   std::vector<plan_path> paths;  // files and paths share one sequence of numbers
   rule_bits enforced = 0;
-  std::vector<std::string> layers;   // one a policy rule; empty: nobody enforces it
+  std::vector<std::string> layers;  // one a policy rule; empty: nobody enforces it
   bool identity_userns = false;
   bool unconfined = false;
 };

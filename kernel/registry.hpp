@@ -1,7 +1,7 @@
 // The plugins of this process: loaded, created and probed once at boot, with what was skipped and why.
 //
-// Threads: build() and diagnose() on the main thread; everything else may be called from any thread once built. Owns
-// its plugins and destroys them with itself; backends are borrowed from it.
+// Threads: build() and diagnose() on the main thread; everything else may be called from any thread once
+// built. Owns its plugins and destroys them with itself; backends are borrowed from it.
 #pragma once
 
 #include <functional>
@@ -19,36 +19,38 @@ namespace ccbox {
 
 struct plugin_status {
   std::string path;
-  std::string name;     // empty if it was not loaded
+  std::string name;  // empty if it was not loaded
   std::string version;
-  std::string where;    // its line of the manifest
+  std::string where;  // its line of the manifest
   enum class outcome { loaded, disabled, skipped } state = outcome::skipped;
-  std::optional<error> failure;           // why it was skipped
-  std::optional<probe_result> probe;      // backends
+  std::optional<error> failure;       // why it was skipped
+  std::optional<probe_result> probe;  // backends
   std::vector<std::string> extensions;
   int priority = 0;
 };
 
-// A plugin's event for a session's stream; `json` is one object as the plugin wrote it, not parsed. Called on any thread,
-// one call at a time.
+// A plugin's event for a session's stream; `json` is one object as the plugin wrote it, not parsed. Called on
+// any thread, one call at a time.
 using plugin_event_handler =
     std::function<ccbox_status(std::string_view session_id, std::string_view type, std::string_view json)>;
 
 class registry {
  public:
-  // Bad plugins are reported in statuses() and skipped, unless the manifest says `required: true`: then an error.
+  // Bad plugins are reported in statuses() and skipped, unless the manifest says `required: true`: then an
+  // error.
   static result<std::unique_ptr<registry>> build(const manifest& m, ccbox_probe_depth depth);
   ~registry();
 
   const std::vector<plugin_status>& statuses() const;
   const backend* find_backend(std::string_view name) const;
 
-  // Where the plugins' events go from now on; before, and with an empty handler, plugins are told CCBOX_UNAVAILABLE.
+  // Where the plugins' events go from now on; before, and with an empty handler, plugins are told
+  // CCBOX_UNAVAILABLE.
   void on_plugin_event(plugin_event_handler handler);
 
-  // For a policy's backend request. "": the available backend with the highest priority, never `none`; native and
-  // microvm: the best of that kind; a name: that very plugin. Unavailable: an error with the probe's hint. It never
-  // steps down to another kind.
+  // For a policy's backend request. "": the available backend with the highest priority, never `none`; native
+  // and microvm: the best of that kind; a name: that very plugin. Unavailable: an error with the probe's
+  // hint. It never steps down to another kind.
   result<const backend*> select_backend(const std::string& request) const;
 
   // Runs the full probe of one backend again, to explain a launch that failed.

@@ -1,7 +1,7 @@
 // A YAML file as values that remember where they stand, so that every error says file:line:column.
 //
-// Strict: one document a file, unknown and duplicate keys are errors, no implicit defaults for wrong types. Values
-// borrow nothing: they may outlive the document.
+// Strict: one document a file, unknown and duplicate keys are errors, no implicit defaults for wrong types.
+// Values borrow nothing: they may outlive the document.
 #pragma once
 
 #include <cstdint>
@@ -30,9 +30,9 @@ class yaml_value {
   result<std::string> as_string() const;  // a scalar, as written
   result<bool> as_bool() const;           // true or false only: not yes, on, 1
   result<std::int64_t> as_integer() const;
-  result<std::vector<yaml_value>> items() const;                               // null counts as empty
-  result<std::vector<std::pair<std::string, yaml_value>>> members() const;     // null counts as empty
-  result<std::vector<std::string>> strings() const;                            // a sequence of scalars
+  result<std::vector<yaml_value>> items() const;                            // null counts as empty
+  result<std::vector<std::pair<std::string, yaml_value>>> members() const;  // null counts as empty
+  result<std::vector<std::string>> strings() const;                         // a sequence of scalars
 
   // The member, or null if the mapping has none.
   yaml_value operator[](std::string_view key) const;

@@ -105,10 +105,11 @@ TEST_CASE("every mistake is an error at its place") {
       {"directories: [/etc/hostname]", "m.yaml:1:15: directory '/etc/hostname': Not a directory"},
       {"plugins: [", "m.yaml:1:1: end of sequence flow not found"},
   };
-  for (const auto& [text, what] : cases) {
-    CAPTURE(text);
-    CHECK(refusal(text).what == what);
-    CHECK(refusal(text).code == error_code::invalid_argument);
+  for (const auto& mistake : cases) {
+    CAPTURE(mistake.first);
+    const auto e = refusal(mistake.first);
+    CHECK(e.what == mistake.second);
+    CHECK(e.code == error_code::invalid_argument);
   }
   const std::string odd = "plugins: [{path: a, sha256: " + std::string(64, 'g') + "}]";
   CHECK(refusal(odd).what == "m.yaml:1:29: sha256 is not 64 hexadecimal digits");

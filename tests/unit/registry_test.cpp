@@ -113,16 +113,16 @@ TEST_CASE("a bad plugin is skipped with its reason and the others are loaded") {
       {"bad_throws_in_get_extension", "offers no extension"},
       {"not_there", "No such file or directory"},
   };
-  for (const auto& [plugin, what] : cases) {
-    CAPTURE(plugin);
+  for (const auto& bad : cases) {
+    CAPTURE(bad.first);
     scene s;
-    s.add(plugin, 5);
+    s.add(bad.first, 5);
     s.add("fake_other", 1);
     const auto& statuses = s.build().statuses();
     REQUIRE(statuses.size() == 2);
     CHECK(statuses[0].state == outcome::skipped);
     REQUIRE(statuses[0].failure.has_value());
-    CHECK(statuses[0].failure->what.find(what) != std::string::npos);
+    CHECK(statuses[0].failure->what.find(bad.second) != std::string::npos);
     CHECK(s.selected("") == "other");
   }
 }
