@@ -139,11 +139,12 @@ result<glob> glob::compile(std::string_view pattern) {
   glob out;
   out.text_ = pattern;
   const bool is_name = pattern.find('/') == std::string_view::npos;
-  if (is_name && pattern != "**") out.components_.push_back({"", true, true, false});
+  if (is_name && pattern != "**") out.components_.push_back({"**", "", true, true, false});
   bool bad = false;
   for_each_component(pattern, [&](std::string_view part) {
     if (part == "..") bad = true;
     component c;
+    c.text = part;
     c.any_depth = part == "**";
     c.wild = has_wildcard(part);
     if (!c.any_depth) c.folded = fold_name(part);
@@ -221,7 +222,7 @@ std::vector<std::string> glob::remaining(positions at) const {
     std::string text;
     for (std::size_t c = i; c < components_.size(); ++c) {
       if (!text.empty()) text += '/';
-      text += components_[c].any_depth ? "**" : components_[c].folded;
+      text += components_[c].text;  // not folded: folding twice is not always folding once
     }
     // A single component would be taken for a name at any depth.
     if (i + 1 == components_.size() && !components_[i].any_depth) text = "./" + text;

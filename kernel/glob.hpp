@@ -66,6 +66,7 @@ class glob {
  private:
   friend class glob_set;
   struct component {
+    std::string text;    // as written
     std::string folded;  // empty for `**`
     bool any_depth = false;
     bool wild = false;
