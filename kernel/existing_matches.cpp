@@ -176,8 +176,10 @@ class tree_walk {
         if (auto added = add(child, e.type, accepted.front()); !added) return added;
         continue;
       }
-      if (e.type == path_type::symlink && !next.empty())
+      if (e.type == path_type::symlink) {
         if (auto followed = follow(child, std::move(next), depth); !followed) return followed;
+        continue;
+      }
       if (e.type != path_type::directory) continue;
       if (depth == deepest) {
         if (auto added = add(child, path_type::directory, std::nullopt); !added) return added;

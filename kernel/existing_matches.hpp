@@ -10,6 +10,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "glob.hpp"
@@ -31,7 +32,9 @@ struct followed_link {
   std::string path;
   std::string target;
   glob_set::state state;  // of `deny` in the target, of those globs alone
-  auto operator<=>(const followed_link&) const = default;
+  bool operator<(const followed_link& other) const {
+    return std::tie(path, target, state) < std::tie(other.path, other.target, other.state);
+  }
 };
 
 struct existing_matches {

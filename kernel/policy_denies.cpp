@@ -39,6 +39,7 @@ std::vector<std::string> homes_to_guard(const host_facts& host, const std::vecto
 std::vector<std::string> expand_home(const std::string& pattern, const std::vector<std::string>& homes) {
   if (!pattern.starts_with("~/")) return {pattern};
   std::vector<std::string> out;
+  out.reserve(homes.size());
   for (const auto& home : homes)
     out.push_back(join_path(home, pattern.substr(2)));
   return out;
