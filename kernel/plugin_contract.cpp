@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -203,6 +204,8 @@ result<contract_check> run_check(const check_entry& check, const subject& s, int
   unique_fd output(::memfd_create("output", MFD_CLOEXEC));
   if (!output) return system_error("memfd_create", "output", errno);
 
+  // What this process has not written yet is not the check's output.
+  std::fflush(nullptr);
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
   if (pid < 0) return system_error("fork", "", errno);
