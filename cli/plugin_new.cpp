@@ -21,10 +21,11 @@ int plugin_new_command(const words& arguments) {
   auto path = absolute_path(directory.value_or(name), gather_host_facts());
   if (!path) return report(path.error());
   if (auto written = write_plugin_project(name, *path); !written) return report(written.error());
-  print("Wrote " + quoted(*path) + ".\n\nBuild and test it:\n" + "  cmake -S " + quoted(*path) +
-        " -B build && cmake --build build && ctest --test-dir build\n" +
-        "Check it:\n  ccbox plugin test build/" + name + ".so\n" +
-        "Use it: name the .so in plugins.yaml, or copy it into a directory that the manifest lists.\n");
+  print("Wrote " + quoted(*path) + ". There, build and test it:\n" +
+        "  cmake -S . -B build    # add -DCMAKE_PREFIX_PATH=PREFIX if ccbox is installed under another "
+        "PREFIX\n" +
+        "  cmake --build build\n" + "  ctest --test-dir build --output-on-failure\n" +
+        "Its README.md says how to load it.\n");
   return 0;
 }
 
