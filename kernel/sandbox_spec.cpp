@@ -193,6 +193,8 @@ result<sandbox_spec> sandbox_spec_from_json(const json::value& value) {
     limits.optional("fileSizeBytes", spec.limits.file_size_bytes);
     limits.optional("wallTimeMs", spec.limits.wall_time_ms);
     limits.no_other_keys();
+    // Boost.JSON does not read every double back that it writes; thousandths it does.
+    if (spec.limits.cpus) spec.limits.cpus = std::round(*spec.limits.cpus * 1000) / 1000;
   }
   reader.optional("backend", spec.backend);
   reader.optional("without", spec.without);

