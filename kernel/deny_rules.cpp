@@ -328,6 +328,11 @@ class deny_compiler {
       add_write({file, path_type::file, false}, rule_origin::existing_match,
                 "mandatory deny: the file says where git finds its hooks and configuration", false, false);
     for (const auto& directory : found.git_directories) {
+      if (view_.places_of(directory).empty())
+        request_.warnings.push_back(
+            "git inside will not find " + quoted(directory) +
+            ", which a .git file names: no mount shows it. Bind it too; its hooks and "
+            "configuration stay protected");
       const auto names = components(directory);
       if (std::find(names.begin(), names.end(), ".git") != names.end()) continue;  // name rules cover it
       for (const auto part : {"hooks", "config", "config.worktree", "commondir", "info/attributes"})

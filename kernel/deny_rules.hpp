@@ -24,6 +24,7 @@ struct deny_request {
   const policy_config& config;
   const std::vector<std::string>& exec_grant_roots;
   rule_bits waived = 0;
+  std::vector<std::string>& warnings;
 };
 
 // In the order that policy.hpp promises. Walks every writable mount; too_large when there are more existing

@@ -173,7 +173,7 @@ result<policy> compile_policy(const sandbox_spec& spec, const host_facts& host, 
     if (auto fine = restrict_mounts(*mounts, *fixed, p.waived, p.warnings); !fine) return fine.error();
     if (!(p.waived & CCBOX_RULE_FS_WRITE_DENY))
       if (auto fine = restrict_mounts_by_name(*mounts, config, p.warnings); !fine) return fine.error();
-    auto rules = compile_denies({*fixed, *mounts, host, config, spec.exec_grant_roots, p.waived});
+    auto rules = compile_denies({*fixed, *mounts, host, config, spec.exec_grant_roots, p.waived, p.warnings});
     if (!rules) return rules.error();
     denies = std::move(*rules);
   }

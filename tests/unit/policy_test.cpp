@@ -478,9 +478,12 @@ TEST_CASE("a worktree, where .git is a file, starts; what it leads to is protect
   CHECK(denies_writing(p, bench.work + "/store/worktrees/wt/commondir"));
   CHECK(check_path(p, bench.work + "/store/worktrees/wt/HEAD").writable);
   CHECK(check_path(p, bench.work + "/store/index").writable);
-  // Only the worktree is mounted: the rest is out of sight.
+  CHECK(p.warnings.empty());
+  // Only the worktree is mounted: the rest is out of sight, and somebody should know.
   bench.spec.bind_mounts = {{bench.work + "/wt", "", false}};
-  CHECK(denies_writing(bench.compile(), bench.work + "/wt/.git"));
+  const auto q = bench.compile();
+  CHECK(denies_writing(q, bench.work + "/wt/.git"));
+  CHECK(warns(q, "git inside will not find '" + bench.work + "/store/worktrees/wt'"));
 }
 
 TEST_CASE("an existing bare repository is protected under any name") {
