@@ -402,6 +402,10 @@ asio::awaitable<void> event_bus::publish(sandbox_event event) {
   return impl::publish(impl_, std::move(event));
 }
 
+std::function<asio::awaitable<void>(sandbox_event)> event_bus::publisher() const {
+  return [bus = impl_](sandbox_event event) { return impl::publish(bus, std::move(event)); };
+}
+
 void event_bus::forget(const std::string& session_id) {
   const std::lock_guard lock(impl_->mutex);
   impl_->last_sequence.erase(session_id);

@@ -70,6 +70,8 @@ class event_bus {
   // Numbers the event and queues it for every subscriber, waiting for room where there is none. Publishes of
   // one session must not overlap (they run on its strand); those of different sessions may.
   boost::asio::awaitable<void> publish(sandbox_event event);
+  // The same for those who may outlive the bus: once it is gone, nothing happens.
+  std::function<boost::asio::awaitable<void>(sandbox_event)> publisher() const;
 
   // Forgets the session's numbering; its subscriptions still receive what is queued.
   void forget(const std::string& session_id);

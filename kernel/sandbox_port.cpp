@@ -66,7 +66,11 @@ struct sandbox_port::impl : std::enable_shared_from_this<impl> {
   }
 
   // The launcher says what it could not do, the probe knows why.
-  error explain(error e, const std::string& backend_name) const {
+  error explain(error e, const std::string& backend_name) {
+    {
+      std::lock_guard lock(mutex);
+      if (closed) return e;
+    }
     if (e.code == error_code::unenforceable || e.code == error_code::illegal_state) return e;
     const auto probe = context.plugins->diagnose(backend_name);
     if (!probe || probe->available) return e;

@@ -58,14 +58,21 @@ using record_ptr = std::shared_ptr<command_record>;
 }  // namespace
 
 struct session::impl : std::enable_shared_from_this<impl> {
-  impl(asio::any_io_executor s, event_bus& b, policy r)
-      : strand(s), bus(b), rules(std::move(r)), turn(s, 1), wall_time(s), patience(s), settled(s) {
+  impl(asio::any_io_executor s, const event_bus& bus, policy r)
+      : strand(s),
+        to_bus(bus.publisher()),
+        rules(std::move(r)),
+        turn(s, 1),
+        wall_time(s),
+        patience(s),
+        settled(s) {
     handle.session_id = rules.spec.session_id;
     turn.try_send(boost::system::error_code());
   }
 
   const asio::any_io_executor strand;
-  event_bus& bus;
+  // The last coroutines may run when the port and its bus are gone already.
+  const std::function<asio::awaitable<void>(sandbox_event)> to_bus;
   const policy rules;
   environment env;
 
@@ -133,7 +140,7 @@ struct session::impl : std::enable_shared_from_this<impl> {
     event.session_id = self->rules.spec.session_id;
     co_await self->turn.async_receive(asio::as_tuple(asio::use_awaitable));
     const turn_over over{self->turn};
-    co_await self->bus.publish(std::move(event));
+    co_await self->to_bus(std::move(event));
   }
 
   static asio::awaitable<void> publish_type(std::shared_ptr<impl> self, sandbox_event_type type) {

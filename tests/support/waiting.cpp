@@ -8,7 +8,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 
 namespace ccbox::test {
 
@@ -43,7 +42,8 @@ std::vector<pid_t> children_of(pid_t pid) {
     const std::string name = entry.path().filename();
     if (name.find_first_not_of("0123456789") != name.npos) continue;
     std::ifstream file(entry.path() / "stat");
-    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    std::string text;
+    std::getline(file, text, '\0');  // a process that ends meanwhile reads as nothing
     char state = 0;
     int parent = 0;
     const std::size_t after_name = text.rfind(')');

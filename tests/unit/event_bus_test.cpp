@@ -6,6 +6,7 @@
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
 #include <boost/asio/experimental/awaitable_operators.hpp>
 #include <boost/asio/experimental/concurrent_channel.hpp>
 #include <boost/asio/io_context.hpp>
@@ -689,6 +690,27 @@ TEST_CASE("destroying a publisher's io_context loses no event that it was publis
   settle(readers);
   CHECK(slow.text() == "ab");
   CHECK(!published.done);
+}
+
+TEST_CASE("a publisher publishes to its bus, and does nothing once that is gone") {
+  asio::io_context context;
+  auto bus = std::make_unique<event_bus>();
+  const auto publish = bus->publisher();
+  std::vector<std::string> seen;
+  const auto keep = [&](sandbox_event event) -> asio::awaitable<void> {
+    seen.push_back(std::move(event.data));
+    co_return;
+  };
+  auto subscription = bus->subscribe(context.get_executor(), "", keep);
+  asio::co_spawn(context, publish(output("s", "before")), asio::detached);
+  context.run();
+  bus.reset();
+  bool done = false;
+  asio::co_spawn(context, publish(output("s", "after")), [&](std::exception_ptr failure) { done = !failure; });
+  context.restart();
+  context.run();
+  CHECK(done);
+  CHECK(seen == std::vector<std::string>{"before"});
 }
 
 TEST_CASE("subscribing, cancelling and publishing on many threads at once neither hangs nor reorders") {
