@@ -1,0 +1,323 @@
+// probe, plugins, explain, check path, wrap, doctor and `run --json`: what they answer people and machines.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <boost/json.hpp>
+#include <filesystem>
+#include <sstream>
+
+#include "cli_support.hpp"
+
+using namespace ccbox::test;
+namespace json = boost::json;
+
+namespace {
+
+json::value parsed(const finished& result) {
+  CAPTURE(result.err);
+  json::error_code failed;
+  auto value = json::parse(result.out, failed);
+  REQUIRE_FALSE(failed);
+  return value;
+}
+
+std::vector<json::object> lines_of(const std::string& text) {
+  std::vector<json::object> out;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);)
+    out.push_back(json::parse(line).as_object());
+  return out;
+}
+
+finished answer_of(const temporary_directory& work, const arguments& words, const arguments& env = {}) {
+  run_options options = in(work);
+  options.extra_env = env;
+  return run(arguments{ccbox_program()} + words, options);
+}
+
+bool lists(const json::value& array, const std::string& text) {
+  for (const json::value& item : array.as_array()) {
+    if (item == json::value(text)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("probe starts an enclosure with every backend and says what is enforced") {
+  const temporary_directory work;
+  const auto answer = parsed(answer_of(work, {"probe", "--json"}));
+  CHECK(answer.at("available").as_bool());
+  bool found = false;
+  for (const json::value& backend : answer.at("backends").as_array()) {
+    if (backend.at("name") != json::value("bubblewrap")) continue;
+    found = true;
+    CHECK(backend.at("backend") == json::value("native"));
+    CHECK(backend.at("available").as_bool());
+    CHECK(lists(backend.at("enforced"), "fs_binds_only"));
+    CHECK_FALSE(lists(backend.at("enforced"), "fs_name_deny"));
+  }
+  CHECK(found);
+  CHECK(answer.at("limits").at("wallTime") != json::value(""));
+  const auto text = answer_of(work, {"probe"});
+  CHECK(text.code == 0);
+  CHECK(contains(text.out, "bubblewrap"));
+  CHECK(contains(text.out, "fs_binds_only"));
+  CHECK_FALSE(contains(text.out, "\x1b"));
+}
+
+TEST_CASE("probe answers 1 where no backend encloses commands") {
+  const temporary_directory work;
+  work.write("plugins.yaml", "plugins:\n  - path: none.so\n");
+  const auto result = answer_of(work, {"probe", "--plugins", "plugins.yaml"});
+  CHECK(result.code == 1);
+  CHECK(contains(result.out, "`ccbox run` refuses"));
+  const auto refused = answer_of(work, {"run", "--plugins", "plugins.yaml", "--", "true"});
+  CHECK(refused.code == 125);
+}
+
+TEST_CASE("plugins lists what was loaded, disabled and skipped, and why") {
+  const temporary_directory work;
+  ::chmod(work.write("garbage.so", "this is no shared object").c_str(), 0600);
+  work.write("plugins.yaml",
+             "plugins:\n  - path: bubblewrap.so\n    priority: 9\n  - path: none.so\n    enabled: false\n"
+             "  - path: ./garbage.so\n  - path: ./missing.so\n");
+  const auto answer = parsed(answer_of(work, {"plugins", "--json", "--plugins", "plugins.yaml"}));
+  const auto& list = answer.at("plugins").as_array();
+  REQUIRE(list.size() == 4);
+  for (const json::value& plugin : list) {
+    const std::string path(plugin.at("path").as_string());
+    const std::string state(plugin.at("state").as_string());
+    CAPTURE(path);
+    if (path.ends_with("/bubblewrap.so"))
+      CHECK(state == "loaded");
+    else if (path.ends_with("/none.so"))
+      CHECK(state == "disabled");
+    else
+      CHECK(state == "skipped");
+    CHECK(plugin.as_object().contains("error") == (state == "skipped"));
+    CHECK(contains(std::string(plugin.at("where").as_string()), "plugins.yaml:"));
+  }
+  const auto text = answer_of(work, {"plugins", "--plugins", "plugins.yaml"});
+  CHECK(text.code == 0);
+  CHECK(contains(text.out, "garbage.so"));
+  CHECK(contains(text.out, "missing.so"));
+  CHECK(contains(text.out, "disabled"));
+}
+
+TEST_CASE("explain prints each rule with its reason, origin and layer, and would be refused for names") {
+  const temporary_directory work;
+  const auto result = answer_of(work, {"explain", "--json", "--", "make"}, {"SECRET_THING=do-not-print"});
+  CHECK(result.code == 0);
+  CHECK_FALSE(contains(result.out, "do-not-print"));
+  const auto answer = parsed(result);
+  CHECK(answer.at("refused").as_bool());
+  CHECK(contains(std::string(answer.at("refusal").at("hint").as_string()), "--without fs_name_deny"));
+  CHECK(lists(answer.at("required"), "fs_name_deny"));
+  CHECK(lists(answer.at("planWithout"), "fs_name_deny"));
+  CHECK(answer.at("plan").at("argv").as_array().size() > 1);
+  std::size_t own_bind = 0, names = 0;
+  for (const json::value& rule : answer.at("rules").as_array()) {
+    CHECK(rule.at("reason").as_string() != "");
+    if (rule.at("path") == json::value(work.path()) && rule.at("kind") == json::value("mount")) {
+      ++own_bind;
+      CHECK_FALSE(rule.at("readOnly").as_bool());
+      CHECK(rule.at("enforcedBy").as_string() != "nobody");
+    }
+    if (rule.at("kind") == json::value("name_deny")) {
+      ++names;
+      CHECK(rule.at("enforcedBy") == json::value("nobody"));
+    }
+  }
+  CHECK(own_bind == 1);
+  CHECK(names > 0);
+}
+
+TEST_CASE("explain for people says the same") {
+  const temporary_directory work;
+  const auto refused = answer_of(work, {"explain"}, {"SECRET_THING=do-not-print"});
+  CHECK(refused.code == 0);
+  CHECK(contains(refused.out, "would be refused: "));
+  CHECK_FALSE(contains(refused.out, "do-not-print"));
+  const auto accepted =
+      answer_of(work, {"explain", "--without", "fs_name_deny", "--env", "GIVEN=value-of-it"});
+  CHECK_FALSE(contains(accepted.out, "would be refused"));
+  CHECK(contains(accepted.out, "waived"));
+  CHECK(contains(accepted.out, "GIVEN"));
+  CHECK_FALSE(contains(accepted.out, "value-of-it"));
+  CHECK(contains(accepted.out, "bwrap"));
+}
+
+TEST_CASE("check path answers what may be done and which rules say so") {
+  const temporary_directory work;
+  work.write("file", "");
+  work.write(".git/config", "");
+  std::filesystem::create_directory(work / "locked");
+  const auto code = [&](const arguments& words) {
+    return answer_of(work, arguments{"check", "path"} + words).code;
+  };
+  CHECK(code({"file", "--read"}) == 0);
+  CHECK(code({"file", "--write"}) == 0);
+  CHECK(code({"new-file", "--create"}) == 0);
+  CHECK(code({".git/config", "--read"}) == 0);
+  CHECK(code({".git/config", "--write"}) == 1);
+  CHECK(code({"locked/x", "--create", "--protect", "locked"}) == 1);
+  CHECK(code({"sub/.env", "--create"}) == 1);
+  CHECK(code({"/usr/bin/env", "--read"}) == 0);
+  CHECK(code({"/usr/bin/env", "--write"}) == 1);
+  CHECK(code({"/no/such/mount", "--read"}) == 1);
+  CHECK(code({"file", "--write", "--mode", "review"}) == 1);
+  const auto answer = parsed(answer_of(work, {"check", "path", ".git/config", "--json"}));
+  CHECK(answer.at("readable").as_bool());
+  CHECK_FALSE(answer.at("writable").as_bool());
+  CHECK(answer.at("rules").as_array().size() > 0);
+  CHECK(answer.at("explanation").as_string() != "");
+  const auto text = answer_of(work, {"check", "path", ".git/config"});
+  CHECK(text.code == 0);
+  CHECK(contains(text.out, "writable   no"));
+}
+
+TEST_CASE("check path and the enclosure agree") {
+  const temporary_directory work;
+  work.write("file", "x");
+  work.write(".git/config", "x");
+  work.write(".git/hooks/pre-commit", "x");
+  work.write(".bashrc", "x");
+  work.write("a/b/server.key", "x");
+  for (const std::string path :
+       {"file", ".git/config", ".git/hooks/pre-commit", ".bashrc", "a/b/server.key"}) {
+    CAPTURE(path);
+    for (const auto& [question, script] :
+         {std::pair<std::string, std::string>{"--read", "cat \"$1\" >/dev/null"},
+          {"--write", "printf y >> \"$1\""}}) {
+      const bool said =
+          answer_of(work, {"check", "path", path, question, "--without", "fs_name_deny"}).code == 0;
+      const bool done = enclosed(work, {"sh", "-c", script, "sh", path}).code == 0;
+      CAPTURE(question);
+      CHECK(said == done);
+    }
+  }
+}
+
+TEST_CASE("what wrap answers runs the same enclosure") {
+  const temporary_directory work;
+  const auto answer =
+      parsed(answer_of(work,
+                       {"wrap", "--without", "fs_name_deny", "--env", "TOKEN_FOR_IT", "--ro", "/opt",
+                        "--bind", ".", "--", "sh", "-c", "pwd; echo \"$TOKEN_FOR_IT\"; exit 6", "two words"},
+                       {"TOKEN_FOR_IT=s3cret", "LD_PRELOAD=", "NOT_ALLOWED=1"}));
+  CHECK(answer.at("backend") == json::value("bubblewrap"));
+  arguments argv;
+  for (const json::value& word : answer.at("argv").as_array())
+    argv.emplace_back(word.as_string());
+  for (const std::string& word : argv)
+    CHECK_FALSE(contains(word, "s3cret"));
+  run_options options = in(work);
+  options.env = arguments{};
+  for (const auto& member : answer.at("env").as_object()) {
+    options.env->push_back(std::string(member.key()) + "=" + std::string(member.value().as_string()));
+    CHECK(member.key() != "NOT_ALLOWED");
+    CHECK(member.key() != "LD_PRELOAD");
+  }
+  const auto result = run(argv, options);
+  CHECK(result.code == 6);
+  CHECK(result.out == work.path() + "\ns3cret\n");
+}
+
+TEST_CASE("wrap refuses what run refuses") {
+  const temporary_directory work;
+  const auto result = answer_of(work, {"wrap", "--", "true"});
+  CHECK(result.code == 125);
+  CHECK(result.out == "");
+  CHECK(contains(result.err, "--without fs_name_deny"));
+}
+
+TEST_CASE("doctor lists checks with what was found and is healthy here") {
+  const temporary_directory work;
+  const auto text = answer_of(work, {"doctor"});
+  CAPTURE(text.out);
+  CHECK(text.code == 0);
+  for (const std::string subject :
+       {"bwrap", "socat", "kernel", "Landlock", "policy file", "plugin manifest", "enclosure"}) {
+    CHECK(contains(text.out, subject));
+  }
+  const auto answer = parsed(answer_of(work, {"doctor", "--json"}));
+  CHECK(answer.at("healthy").as_bool());
+}
+
+TEST_CASE("doctor names what is broken, with a remedy, and answers 1") {
+  const temporary_directory work;
+  work.write("policy.yaml", "no_such_key: 1\n");
+  work.write("plugins.yaml", "plugins:\n  - path: ./missing.so\n");
+  const auto policy = answer_of(work, {"doctor", "--policy", "policy.yaml"});
+  CHECK(policy.code == 1);
+  CHECK(contains(policy.out, "policy.yaml:1:"));
+  const auto plugins = answer_of(work, {"doctor", "--plugins", "plugins.yaml"});
+  CHECK(plugins.code == 1);
+  CHECK(contains(plugins.out, "missing.so"));
+  CHECK(contains(plugins.out, "no backend that encloses commands works"));
+}
+
+TEST_CASE("run --json prints the handle first, then the events in order") {
+  const temporary_directory work;
+  run_options options = in(work);
+  options.input = "from stdin";
+  const auto result = run({ccbox_program(), "run", "--without", "fs_name_deny", "--json", "--session",
+                           "json-1", "--", "sh", "-c", "cat; echo err >&2; printf '\\377'; exit 3"},
+                          options);
+  CHECK(result.code == 3);
+  const auto lines = lines_of(result.out);
+  REQUIRE(lines.size() >= 5);
+  CHECK(lines[0].at("type") == json::value("handle"));
+  CHECK(lines[0].at("handle").at("sessionId") == json::value("json-1"));
+  CHECK(lines[0].at("handle").at("backend") == json::value("native"));
+  CHECK(json::serialize(lines[0].at("handle").at("details")).find("fs_name_deny") != std::string::npos);
+  CHECK(lines[1].at("type") == json::value("starting"));
+  CHECK(lines[2].at("type") == json::value("ready"));
+  CHECK(lines.back().at("type") == json::value("exit"));
+  CHECK(lines.back().at("exitCode") == json::value(3));
+  bool saw_out = false, saw_err = false;
+  for (const auto& line : lines) {
+    if (line.at("type") == json::value("stdout") && line.at("data").as_string().starts_with("from stdin"))
+      saw_out = true;
+    if (line.at("type") == json::value("stderr")) saw_err = line.at("data") == json::value("err\n");
+  }
+  CHECK((saw_out || contains(result.out, "base64")));
+  CHECK(saw_err);
+}
+
+TEST_CASE("run --json loses nothing of a large output") {
+  const temporary_directory work;
+  const auto result = run(
+      run_words + arguments{"--json", "--", "sh", "-c", "head -c 4000000 /dev/zero | tr '\\0' a"}, in(work));
+  std::size_t bytes = 0;
+  for (const auto& line : lines_of(result.out)) {
+    if (line.at("type") == json::value("stdout")) bytes += line.at("data").as_string().size();
+  }
+  CHECK(bytes == 4000000);
+}
+
+TEST_CASE("run --json says why a launch was refused, and when a limit killed it") {
+  const temporary_directory work;
+  const auto refused = answer_of(work, {"run", "--json", "--", "true"});
+  CHECK(refused.code == 125);
+  const auto lines = lines_of(refused.out);
+  REQUIRE(lines.size() >= 1);
+  CHECK(lines.back().at("type") == json::value("error"));
+  CHECK(lines.back().at("error").at("code") == json::value("unenforceable"));
+  const auto late =
+      run(run_words + arguments{"--json", "--timeout", "200ms", "--", "sleep", "1000"}, in(work));
+  CHECK(late.code == 137);
+  CHECK(contains(late.out, "\"timeout\""));
+}
+
+TEST_CASE("run --json whose reader goes away ends the command") {
+  const temporary_directory work;
+  auto command = running::start(
+      run_words + arguments{"--json", "--", "sh", "-c", "echo first; while :; do echo more; done"}, in(work));
+  REQUIRE(command.wait_for("first"));
+  command.close_output();
+  const auto result = command.wait();
+  CHECK_FALSE(result.timed_out);
+  CHECK(result.code == 141);
+}

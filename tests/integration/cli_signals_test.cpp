@@ -1,0 +1,194 @@
+// Signals to ccbox, and what is left when it is killed: nothing.
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+#include <random>
+
+#include "cli_support.hpp"
+
+using namespace ccbox::test;
+
+namespace {
+
+constexpr const char* trapping =
+    "trap 'echo trapped; exit 0' TERM INT HUP; echo ready; while :; do sleep 0.01; done";
+
+std::vector<std::string> names_in(const std::string& directory) {
+  std::vector<std::string> names;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(directory, ignored))
+    names.push_back(entry.path().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+// Cgroups of this program's sessions, anywhere in the hierarchies.
+std::vector<std::string> session_cgroups(pid_t pid) {
+  std::vector<std::string> found;
+  std::error_code ec;
+  const std::string prefix = "ccbox-" + std::to_string(pid) + "-";
+  for (std::filesystem::recursive_directory_iterator entry("/sys/fs/cgroup", ec), end; entry != end;
+       entry.increment(ec)) {
+    if (ec) break;
+    if (entry->path().filename().string().starts_with(prefix)) found.push_back(entry->path().string());
+  }
+  return found;
+}
+
+std::size_t lines_with(const std::string& file, const std::string& part) {
+  const std::string text = read_file(file);
+  std::size_t count = 0;
+  for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1))
+    ++count;
+  return count;
+}
+
+// Reaps orphans that were handed to this process; true when there are no more.
+bool no_children_left() {
+  while (::waitpid(-1, nullptr, WNOHANG) > 0) {
+  }
+  return ::waitpid(-1, nullptr, WNOHANG) < 0 && errno == ECHILD;
+}
+
+}  // namespace
+
+TEST_CASE("a signal reaches the command, and ccbox answers 128 and the signal whatever the command answers") {
+  const temporary_directory work;
+  for (const int number : {SIGTERM, SIGINT, SIGHUP}) {
+    auto command = running::start(run_words + arguments{"--", "sh", "-c", trapping}, in(work));
+    REQUIRE(command.wait_for("ready"));
+    command.signal(number);
+    const auto result = command.wait();
+    CHECK(contains(result.out, "trapped"));
+    CHECK(result.code == 128 + number);
+    CHECK_FALSE(result.signalled);
+  }
+}
+
+TEST_CASE("a signal reaches the whole process group of the command") {
+  const temporary_directory work;
+  // The outer shell runs its trap when the inner one has ended.
+  const std::string script =
+      "trap 'echo outer; exit' TERM; "
+      "sh -c 'trap \"echo inner; exit\" TERM; echo ready; while :; do sleep 0.01; done'";
+  auto command = running::start(run_words + arguments{"--", "sh", "-c", script}, in(work));
+  REQUIRE(command.wait_for("ready"));
+  command.signal(SIGTERM);
+  const auto result = command.wait();
+  CHECK(contains(result.out, "inner"));
+  CHECK(contains(result.out, "outer"));
+}
+
+TEST_CASE("a command that ignores the signal is killed after the grace") {
+  const temporary_directory work;
+  const auto begun = std::chrono::steady_clock::now();
+  auto command = running::start(
+      run_words + arguments{"--", "sh", "-c", "trap '' TERM; echo ready; while :; do sleep 1; done"},
+      in(work));
+  REQUIRE(command.wait_for("ready"));
+  command.signal(SIGTERM);
+  const auto result = command.wait();
+  CHECK(result.code == 143);
+  CHECK(std::chrono::steady_clock::now() - begun >= milliseconds(1900));
+  CHECK_FALSE(result.timed_out);
+}
+
+TEST_CASE("a second signal kills at once") {
+  const temporary_directory work;
+  auto command =
+      running::start(run_words + arguments{"--", "sh", "-c",
+                                           "trap 'echo first' INT; echo ready; while :; do sleep 0.01; done"},
+                     in(work));
+  REQUIRE(command.wait_for("ready"));
+  const auto begun = std::chrono::steady_clock::now();
+  command.signal(SIGINT);
+  REQUIRE(command.wait_for("first"));
+  command.signal(SIGINT);
+  CHECK(command.wait().code == 130);
+  CHECK(std::chrono::steady_clock::now() - begun < milliseconds(1900));
+}
+
+TEST_CASE("SIGINT to ccbox alone ends an ordinary command at once") {
+  const temporary_directory work;
+  auto command =
+      running::start(run_words + arguments{"--", "sh", "-c", "echo ready; exec sleep 1000"}, in(work));
+  REQUIRE(command.wait_for("ready"));
+  command.signal(SIGINT);
+  const auto result = command.wait();
+  CHECK(result.code == 130);
+  CHECK_FALSE(result.timed_out);
+}
+
+TEST_CASE("SIGUSR1 is the command's business") {
+  const temporary_directory work;
+  auto command = running::start(
+      run_words + arguments{"--", "bash", "-c",
+                            "trap 'echo usr1; exit 4' USR1; echo ready; while :; do sleep 0.01; done"},
+      in(work));
+  REQUIRE(command.wait_for("ready"));
+  command.signal(SIGUSR1);
+  const auto result = command.wait();
+  CHECK(contains(result.out, "usr1"));
+  CHECK(result.code == 4);
+}
+
+TEST_CASE("a signal at any moment of the launch ends ccbox with its code and leaves nothing") {
+  const temporary_directory work;
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  std::minstd_rand random(7);
+  for (int round = 0; round < 20; ++round) {
+    auto command = running::start(run_words + arguments{"--", "sleep", "1000"}, in(work));
+    ::usleep(static_cast<useconds_t>(random() % 40000));
+    command.signal(SIGTERM);
+    const auto result = command.wait();
+    CHECK(result.code == 143);
+    CHECK_FALSE(result.timed_out);
+  }
+  CHECK(eventually(no_children_left));
+  ::prctl(PR_SET_CHILD_SUBREAPER, 0);
+}
+
+TEST_CASE("kill -9 of ccbox at any moment leaves no process, file, socket or mount") {
+  const temporary_directory work, temporary;
+  // Whatever outlives its parents becomes a child of this process.
+  REQUIRE(::prctl(PR_SET_CHILD_SUBREAPER, 1) == 0);
+  const auto mounts = read_file("/proc/self/mounts");
+  const auto sockets = lines_with("/proc/net/unix", "ccbox");
+  const auto run_files = names_in("/run");
+  run_options options = in(work);
+  options.extra_env = {"TMPDIR=" + temporary.path()};
+  std::minstd_rand random(42);
+  for (int round = 0; round < 40; ++round) {
+    auto command = running::start(
+        run_words + arguments{"--processes", "50", "--", "sh", "-c", "sleep 1000 & sleep 1000"}, options);
+    const pid_t pid = command.pid();
+    ::usleep(static_cast<useconds_t>(random() % 60000));
+    ::kill(pid, SIGKILL);
+    CHECK(command.wait().code == 137);
+  }
+  CHECK(eventually(no_children_left));
+  CHECK(names_in(work.path()).empty());
+  CHECK(names_in(temporary.path()).empty());
+  CHECK(names_in("/run") == run_files);
+  CHECK(read_file("/proc/self/mounts") == mounts);
+  CHECK(lines_with("/proc/net/unix", "ccbox") == sockets);
+  ::prctl(PR_SET_CHILD_SUBREAPER, 0);
+}
+
+TEST_CASE("the cgroup of a run that was killed is swept by the next one") {
+  const temporary_directory work;
+  const arguments limited = run_words + arguments{"--processes", "50", "--memory", "512M", "--"};
+  auto command = running::start(limited + arguments{"sh", "-c", "echo ready; sleep 1000"}, in(work));
+  REQUIRE(command.wait_for("ready"));
+  const pid_t killed = command.pid();
+  ::kill(killed, SIGKILL);
+  command.wait();
+  CHECK(eventually([&] {
+    REQUIRE(run(limited + arguments{"true"}, in(work)).code == 0);
+    return session_cgroups(killed).empty();
+  }));
+}

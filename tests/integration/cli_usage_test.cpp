@@ -1,0 +1,244 @@
+// What ccbox refuses before it starts anything: exit code 125, the object, the cause and the remedy.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "cli_support.hpp"
+
+using namespace ccbox::test;
+
+namespace {
+
+// Refused, with `parts` in the message and a hint.
+void check_refused(const arguments& words, const run_options& options, const arguments& parts) {
+  const auto result = run(arguments{ccbox_program()} + words, options);
+  std::string shown;
+  for (const std::string& word : words)
+    shown += word + " ";
+  CAPTURE(shown);
+  CAPTURE(result.err);
+  CHECK(result.code == 125);
+  CHECK(result.out == "");
+  CHECK(contains(result.err, "ccbox: error: "));
+  for (const std::string& part : parts)
+    CHECK(contains(result.err, part));
+}
+
+}  // namespace
+
+TEST_CASE("a malformed command line is refused with a remedy") {
+  const temporary_directory work;
+  const auto options = in(work);
+  check_refused({"frobnicate"}, options, {"'frobnicate'", "ccbox: hint: ", "ccbox help"});
+  check_refused({"run"}, options, {"ccbox: hint: ", "COMMAND"});
+  check_refused({"run", "--"}, options, {"ccbox: hint: "});
+  check_refused({"run", ""}, options, {"the command is empty"});
+  check_refused({"run", "--no-such-option", "true"}, options, {"'--no-such-option'", "ccbox run --help"});
+  check_refused({"run", "-x", "true"}, options, {"'-x'", "put `--` before"});
+  check_refused({"run", "--bind"}, options, {"--bind", "needs a value"});
+  check_refused({"run", "--mount", "/a", "/b"}, options, {"--mount", "needs 3 values"});
+  check_refused({"run", "--mount", "/a", "/b", "rx", "--", "true"}, options, {"'rx'", "ro|rw"});
+  check_refused({"run", "--json=yes", "true"}, options, {"--json"});
+  check_refused({"run", "--workdir=", "true"}, options, {"--workdir"});
+  check_refused({"run", "--workdir", "/a", "--workdir", "/b", "true"}, options, {"--workdir"});
+  check_refused({"run", "--pty", "maybe", "true"}, options, {"'maybe'", "always"});
+  check_refused({"run", "--mode", "yolo", "true"}, options, {"'yolo'", "orchestrate"});
+  check_refused({"run", "--session", "a b", "true"}, options, {"sessionId"});
+  check_refused({"run", "--env", "9LIVES=1", "true"}, options, {"'9LIVES'"});
+  check_refused({"run", "--backend", "no-such", "true"}, options, {"no-such"});
+  check_refused({"run", "--pty", "always", "--without", "fs_name_deny", "true"}, options, {"--json"});
+  check_refused({"plugin"}, options, {"new NAME"});
+  check_refused({"check", "domain", "x"}, options, {"'domain'"});
+  check_refused({"check", "path"}, options, {"usage: ccbox check path PATH"});
+  check_refused({"probe", "extra"}, options, {"'extra'"});
+}
+
+TEST_CASE("malformed sizes, times and numbers are refused") {
+  const temporary_directory work;
+  for (const std::string text :
+       {"", "0", "-1", "1X", "1.5.2", "G", "nan", "inf", "1e400", "99999999999999999999", " 1", "1 G"}) {
+    check_refused({"run", "--memory", text, "true"}, in(work), {"--memory"});
+    check_refused({"run", "--timeout", text, "true"}, in(work), {"--timeout"});
+  }
+  for (const std::string text : {"0", "-1", "1.5", "many", ""}) {
+    check_refused({"run", "--processes", text, "true"}, in(work), {"--processes"});
+  }
+  for (const std::string text : {"0", "-1", "all", ""}) {
+    check_refused({"run", "--cpus", text, "true"}, in(work), {"--cpus"});
+  }
+}
+
+TEST_CASE(
+    "the standard policy is refused where names are not enforced, with the rule, a pattern and the remedy") {
+  const temporary_directory work;
+  work.write("untouched", "");
+  check_refused({"run", "--", "touch", "started"}, in(work),
+                {"fs_name_deny", "--without fs_name_deny", ".env"});
+  CHECK_FALSE(exists(work / "started"));
+}
+
+TEST_CASE("a rule that may not be given up cannot be") {
+  const temporary_directory work;
+  check_refused({"run", "--without", "pid_isolation", "true"}, in(work), {"pid_isolation"});
+  check_refused({"run", "--without", "fs_binds_only", "true"}, in(work), {"fs_binds_only"});
+  check_refused({"run", "--without", "no_such_rule", "true"}, in(work), {"no_such_rule"});
+}
+
+TEST_CASE("giving up a rule is a warning line on standard error, unless --quiet") {
+  const temporary_directory work;
+  const arguments words{ccbox_program(), "run", "--without", "fs_name_deny"};
+  const auto loud = run(words + arguments{"--", "true"}, in(work));
+  CHECK(loud.code == 0);
+  CHECK(contains(loud.err, "ccbox: warning: "));
+  CHECK(contains(loud.err, "fs_name_deny"));
+  CHECK(run(words + arguments{"--quiet", "--", "true"}, in(work)).err == "");
+}
+
+TEST_CASE("without a bind, the root, the home directory and what contains it are not made writable") {
+  const temporary_directory home;
+  home.write("project/file", "");
+  run_options options;
+  options.extra_env = {"HOME=" + home.path()};
+  options.cwd = "/";
+  check_refused({"run", "--", "true"}, options, {"the current directory is /", "--bind"});
+  options.cwd = home.path();
+  check_refused({"run", "--", "true"}, options, {"is your home directory", "--bind"});
+  options.extra_env = {"HOME=" + home.path() + "/project"};
+  check_refused({"run", "--", "true"}, options, {"contains your home directory", "--bind"});
+  options.cwd = home.path() + "/project";
+  options.extra_env = {"HOME=" + home.path()};
+  CHECK(run(run_words + arguments{"--", "true"}, options).code == 0);
+}
+
+TEST_CASE("a deleted current directory is refused with a clear message") {
+  const temporary_directory work;
+  const std::string script = "mkdir gone && cd gone && rmdir ../gone && exec " + ccbox_program() + " run ";
+  const auto result = run({"sh", "-c", script + "-- true"}, in(work));
+  CHECK(result.code == 125);
+  CHECK(contains(result.err, "the current directory has been deleted"));
+  CHECK(contains(result.err, "--bind"));
+  const auto elsewhere = run(
+      {"sh", "-c", script + "--quiet --without fs_name_deny --bind " + work.path() + " -- pwd"}, in(work));
+  CHECK(elsewhere.code == 0);
+}
+
+TEST_CASE("mounts that are missing or malformed are refused by name") {
+  const temporary_directory work;
+  check_refused({"run", "--bind", "missing", "true"}, in(work), {"missing"});
+  check_refused({"run", "--ro", "/proc/self/fd/0", "true"}, in(work), {"/proc/self/fd"});
+  check_refused({"run", "--bind", "", "true"}, in(work), {"empty path"});
+  check_refused({"run", "--bind", ":/mnt", "true"}, in(work), {"empty path"});
+  check_refused({"run", "--bind", ".:relative", "true"}, in(work), {"must be absolute"});
+  check_refused({"run", "--bind", ".", "--workdir", "/no/where", "true"}, in(work), {"/no/where"});
+}
+
+TEST_CASE("a spec file fills in what the options do not say") {
+  const temporary_directory work, other;
+  other.write("data", "from the spec");
+  const std::string spec =
+      work.write("spec.json", R"({"bindMounts": [{"hostPath": ")" + other.path() +
+                                  R"(", "guestPath": "/mnt/o", "readOnly": true}], "guestWorkdir": "/mnt/o",
+                       "without": ["fs_name_deny"]})");
+  const auto result = run({ccbox_program(), "run", "-q", "--spec", spec, "--", "cat", "data"}, in(work));
+  CHECK(result.out == "from the spec");
+  const auto piped =
+      run({"bash", "-c", ccbox_program() + " run -q --spec <(cat spec.json) -- cat data"}, in(work));
+  CHECK(piped.out == "from the spec");
+  const auto inline_spec =
+      run({ccbox_program(), "run", "-q", "--spec-json", R"({"without":["fs_name_deny"]})", "--", "pwd"},
+          in(work));
+  CHECK(inline_spec.out == work.path() + "\n");
+}
+
+TEST_CASE("bad spec files are refused, each with its cause") {
+  const temporary_directory work;
+  const auto options = in(work);
+  work.write("broken.json", "{\"mode\": ");
+  work.write("list.json", "[]");
+  work.write("unknown.json", R"({"sandboxed": true})");
+  work.write("type.json", R"({"networkEnabled": "no"})");
+  work.write("relative.json", R"({"bindMounts": [{"hostPath": "here", "guestPath": "/x"}]})");
+  work.write("deep.json", std::string(2000, '[') + std::string(2000, ']'));
+  work.write("large.json", "{\"workspaceId\": \"" + std::string(2 << 20, 'x') + "\"}");
+  work.write("empty.json", "");
+  std::filesystem::create_directory(work / "directory.json");
+  check_refused({"run", "--spec", "missing.json", "true"}, options, {"'missing.json'", "No such file"});
+  check_refused({"run", "--spec", "directory.json", "true"}, options, {"'directory.json'", "is a directory"});
+  check_refused({"run", "--spec", "broken.json", "true"}, options, {"'broken.json'"});
+  check_refused({"run", "--spec", "empty.json", "true"}, options, {"'empty.json'"});
+  check_refused({"run", "--spec", "list.json", "true"}, options, {"'list.json'"});
+  check_refused({"run", "--spec", "unknown.json", "true"}, options, {"sandboxed"});
+  check_refused({"run", "--spec", "type.json", "true"}, options, {"networkEnabled"});
+  check_refused({"run", "--spec", "relative.json", "true"}, options, {"bindMounts[0].hostPath"});
+  check_refused({"run", "--spec", "deep.json", "true"}, options, {"'deep.json'"});
+  check_refused({"run", "--spec", "large.json", "true"}, options, {"1 MiB"});
+  check_refused({"run", "--spec", "/dev/zero", "true"}, options, {"is not a file"});
+  check_refused({"run", "--spec", "a", "--spec-json", "{}", "true"}, options, {"exclude"});
+}
+
+TEST_CASE("config files that are missing, directories or malformed are refused by name") {
+  const temporary_directory work;
+  const auto options = in(work);
+  work.write("bad.yaml", "plugins: [\n");
+  work.write("unknown.yaml", "no_such_key: 1\n");
+  std::filesystem::create_directory(work / "dir.yaml");
+  for (const std::string option : {"--plugins", "--policy"}) {
+    check_refused({"run", option, "missing.yaml", "true"}, options, {"missing.yaml"});
+    check_refused({"run", option, "dir.yaml", "true"}, options, {"dir.yaml"});
+    check_refused({"run", option, "bad.yaml", "true"}, options, {"bad.yaml:"});
+    check_refused({"run", option, "unknown.yaml", "true"}, options, {"unknown.yaml:1:", "no_such_key"});
+  }
+}
+
+TEST_CASE("a file name cannot write to the terminal through a message") {
+  const temporary_directory work;
+  const auto result = run({ccbox_program(), "run", "--bind", "\x1b[2Jx\ny", "--", "true"}, in(work));
+  CHECK(result.code == 125);
+  CHECK_FALSE(contains(result.err, "\x1b"));
+  CHECK(contains(result.err, "\\x1b[2Jx\\ny"));
+}
+
+TEST_CASE("version and help answer on standard output with exit code 0") {
+  for (const arguments& words :
+       {arguments{"version"}, arguments{"--version"}, arguments{"help"}, arguments{"--help"},
+        arguments{"run", "--help"}, arguments{"help", "run"}, arguments{"help", "plugin", "new"}}) {
+    const auto result = run(arguments{ccbox_program()} + words);
+    CHECK(result.code == 0);
+    CHECK(result.out != "");
+    CHECK(result.err == "");
+  }
+  CHECK(run({ccbox_program()}).code == 125);
+}
+
+TEST_CASE("plugin new writes a project and never touches what exists") {
+  const temporary_directory work;
+  const auto made = run({ccbox_program(), "plugin", "new", "mine"}, in(work));
+  CHECK(made.code == 0);
+  CHECK(contains(made.out, "cmake --build build"));
+  CHECK(exists(work / "mine/CMakeLists.txt"));
+  CHECK(run({ccbox_program(), "plugin", "new", "other", "--directory", work / "else/where"}, in(work)).code ==
+        125);
+  CHECK(run({ccbox_program(), "plugin", "new", "other", "--directory", work / "elsewhere"}, in(work)).code ==
+        0);
+  CHECK(exists(work / "elsewhere/CMakeLists.txt"));
+  check_refused({"plugin", "new", "mine"}, in(work), {"mine"});
+  check_refused({"plugin", "new", "Bad Name"}, in(work), {"Bad Name"});
+  check_refused({"plugin", "new", "../up"}, in(work), {"../up"});
+  check_refused({"plugin", "new"}, in(work), {"usage: ccbox plugin new NAME"});
+}
+
+TEST_CASE("plugin test judges a plugin file") {
+  const temporary_directory work;
+  const std::string plugin = CCBOX_TEST_BINARY_DIR "/plugins/none.so";
+  const auto good = run({ccbox_program(), "plugin", "test", plugin}, in(work));
+  CAPTURE(good.out);
+  CHECK(good.code == 0);
+  CHECK(contains(good.out, "The plugin keeps the contract."));
+  work.write("no-plugin.so", "text");
+  const auto bad = run({ccbox_program(), "plugin", "test", "no-plugin.so"}, in(work));
+  CHECK(bad.code == 1);
+  CHECK(contains(bad.out, "failed"));
+  check_refused({"plugin", "test", "missing.so"}, in(work), {"missing.so"});
+  check_refused({"plugin", "test", plugin, "--option", "novalue"}, in(work), {"'novalue'"});
+}
