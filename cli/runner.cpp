@@ -113,7 +113,9 @@ class runner {
     }
     exec_id_ = started->exec_id;
     if (relay_ && started->pty_master) relay_->start(std::move(started->pty_master));
-    if (stop_signal_) co_await session_->signal(exec_id_, stop_signal_);
+    for (const int number : std::exchange(early_signals_, {}))
+      co_await session_->signal(exec_id_, number);
+    if (stop_signal_) co_await pass_stop_signal();
     auto ended = co_await session_->wait(exec_id_);
     const auto killed = session_->killed();
     if (killed && *killed != kill_reason::manual) {
@@ -170,7 +172,10 @@ class runner {
           break;
         case SIGUSR1:
         case SIGUSR2:
-          if (session_ && exec_id_) co_await session_->signal(exec_id_, number);
+          if (exec_id_)
+            co_await session_->signal(exec_id_, number);
+          else
+            early_signals_.push_back(number);
           break;
         default:
           co_await end_command(number);
@@ -196,11 +201,16 @@ class runner {
       co_return;
     }
     stop_signal_ = number;
-    if (!session_ || !exec_id_) co_return;
-    co_await session_->signal(exec_id_, number);
+    // The command may run although nobody has told us its number yet: run_command() then passes the signal
+    // on.
+    if (exec_id_) co_await pass_stop_signal();
+  }
+
+  asio::awaitable<void> pass_stop_signal() {
     asio::co_spawn(io_, kill_after_grace(), [](std::exception_ptr failure) {
       if (failure) std::rethrow_exception(failure);
     });
+    co_await session_->signal(exec_id_, stop_signal_);
   }
 
   asio::awaitable<void> kill_after_grace() {
@@ -281,6 +291,7 @@ class runner {
   std::unique_ptr<terminal_relay> relay_;
   std::uint64_t exec_id_ = 0;
   int stop_signal_ = 0;
+  std::vector<int> early_signals_;  // for the command, before its number was known
   int exit_code_ = exit_refused;
   bool finishing_ = false;
   bool handle_printed_ = false;

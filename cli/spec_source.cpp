@@ -66,6 +66,7 @@ result<sandbox_spec> parse(std::string_view source, std::string_view text) {
     const sandbox_spec made_up = fresh_spec();
     object->emplace("sessionId", made_up.session_id);
     object->emplace("workspaceId", made_up.workspace_id);
+    object->emplace("bindMounts", boost::json::array());
   }
   auto spec = sandbox_spec_from_json(*value);
   if (!spec) return located(spec.error());

@@ -245,6 +245,7 @@ void terminal_relay::start(unique_fd pty_master) {
   }
   ::fcntl(pty_master.get(), F_SETFL, ::fcntl(pty_master.get(), F_GETFL) | O_NONBLOCK);
   self.master.assign(pty_master.release());
+  resized();  // a change since size() was asked told nobody
   restore_on_fatal_signals();
   self.enter();
   const auto log_failure = [keep = impl_](std::exception_ptr failure) {
