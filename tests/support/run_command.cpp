@@ -29,6 +29,23 @@ namespace {
   throw std::runtime_error(what + ": " + std::strerror(errno));
 }
 
+// While it lives no signal reaches this thread: a child that is hit between fork and exec must not run our
+// handlers.
+class signals_held {
+ public:
+  signals_held() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~signals_held() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  signals_held(const signals_held&) = delete;
+  signals_held& operator=(const signals_held&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
 std::pair<unique_fd, unique_fd> make_pipe() {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) broken("pipe2");
@@ -104,6 +121,7 @@ running running::start(const std::vector<std::string>& argv, const run_options& 
   const auto argument_pointers = pointers(argv);
   const auto env = environment_of(options);
   const auto env_pointers = pointers(env);
+  const signals_held held;
   const pid_t pid = ::fork();
   if (pid < 0) broken("fork");
   if (pid == 0) {
@@ -233,6 +251,7 @@ on_terminal on_terminal::start(const std::vector<std::string>& argv, unsigned ro
   t.resize(rows, cols);
   const std::string program = find_program(argv.at(0));
   const auto argument_pointers = pointers(argv);
+  const signals_held held;
   t.pid_ = ::fork();
   if (t.pid_ < 0) broken("fork");
   if (t.pid_ == 0) {
