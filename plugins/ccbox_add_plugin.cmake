@@ -13,4 +13,8 @@ function(ccbox_add_plugin name)
   endif()
   set_property(GLOBAL APPEND PROPERTY CCBOX_PLUGINS ${name})
   target_link_options(${name} PRIVATE -Wl,--version-script=${export_map} -Wl,-z,nodelete)
+  # No C++ type crosses the boundary, so a plugin carries its runtime itself: loading it resolves few symbols.
+  if(NOT CCBOX_SANITIZE AND NOT CCBOX_FUZZ)
+    target_link_options(${name} PRIVATE -static-libstdc++ -static-libgcc -Wl,--gc-sections)
+  endif()
 endfunction()
