@@ -2,7 +2,8 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
-// The digest itself, without the machinery that looks for an implementation: that would be half of this program.
+// The digest itself, without the machinery that looks for an implementation: that would be half of this
+// program.
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include <openssl/sha.h>
 #include <sys/stat.h>
