@@ -9,6 +9,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -226,6 +227,7 @@ const std::map<std::string, std::function<answer(const words&)>> actions = {
 int main(int argc, char** argv) {
   if (argc != 3 || std::strcmp(argv[1], "--channel") != 0) return 64;
   const int channel = std::atoi(argv[2]);
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // as ccbox-init, whose place it takes
   std::string message(65536, '\0');
   while (true) {
     const auto count = ::recv(channel, message.data(), message.size(), 0);
