@@ -11,8 +11,8 @@ namespace ccbox {
 // A spec with a random session id and nothing bound.
 sandbox_spec fresh_spec();
 
-// Strict, but that sessionId, workspaceId and bindMounts may be missing: they are then those of fresh_spec(). A regular
-// file or a pipe, up to 1 MiB. Errors name the file.
+// Strict, but that sessionId, workspaceId and bindMounts may be missing: they are then those of fresh_spec().
+// A regular file or a pipe, up to 1 MiB. Errors name the file.
 result<sandbox_spec> spec_from_file(const std::string& path);
 result<sandbox_spec> spec_from_json(const std::string& text);
 

@@ -1,4 +1,5 @@
-// The symbols that an ELF shared object exports and wants, read from its bytes: nothing of it is loaded or run.
+// The symbols that an ELF shared object exports and wants, read from its bytes: nothing of it is loaded or
+// run.
 //
 // Every offset of the file is outside input: a malformed table is an error, never a read beyond the bytes.
 #pragma once

@@ -91,8 +91,8 @@ result<launch_materials> gather_materials(const plan& p, const std::string& init
   m.request.argv = p.argv;
   m.request.env = p.env;
   m.request.identity_userns = p.identity_userns;
-  // init ends when our end of the channel closes, and with it everything else; a launcher that is killed before it has
-  // started init could leave a child that waits for it (docs/decisions/0008).
+  // init ends when our end of the channel closes, and with it everything else; a launcher that is killed
+  // before it has started init could leave a child that waits for it (docs/decisions/0008).
   m.request.outlives_parent = true;
   m.request.cgroup_directories = limits.cgroup_directories();
   return m;

@@ -240,16 +240,12 @@ result<void> check_name(const std::string& name) {
                  "the plugin name " + ccbox::quoted(name) + " is not [a-z][a-z0-9_-]{0,31}",
                  "use lower case letters, digits, '-' and '_'"};
   // Kinds and shipped plugins; then targets that CMake's generators make themselves, and the template's own.
-  constexpr std::string_view taken[] = {"ccbox", "native",     "seatbelt",
-                                        "bubblewrap", "microvm",
-                                        "none",       "egress",
-                                        "violations", "all",
-                                        "clean",      "depend",
-                                        "edit_cache", "help",
-                                        "install",    "list_install_components",
-                                        "package",    "package_source",
-                                        "preinstall", "rebuild_cache",
-                                        "test",       "plan_test"};
+  constexpr std::string_view taken[] = {
+      "ccbox",    "native",         "seatbelt",   "bubblewrap",    "microvm",
+      "none",     "egress",         "violations", "all",           "clean",
+      "depend",   "edit_cache",     "help",       "install",       "list_install_components",
+      "package",  "package_source", "preinstall", "rebuild_cache", "test",
+      "plan_test"};
   if (std::find(std::begin(taken), std::end(taken), name) != std::end(taken))
     return error{error_code::conflict, "the plugin name " + ccbox::quoted(name) + " is taken",
                  "choose another name"};

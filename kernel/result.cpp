@@ -7,16 +7,26 @@ namespace ccbox {
 
 std::string_view to_string(error_code code) {
   switch (code) {
-    case error_code::invalid_argument: return "invalid_argument";
-    case error_code::not_found: return "not_found";
-    case error_code::conflict: return "conflict";
-    case error_code::illegal_state: return "illegal_state";
-    case error_code::permission_denied: return "permission_denied";
-    case error_code::unavailable: return "unavailable";
-    case error_code::unenforceable: return "unenforceable";
-    case error_code::too_large: return "too_large";
-    case error_code::timeout: return "timeout";
-    case error_code::failed: return "failed";
+    case error_code::invalid_argument:
+      return "invalid_argument";
+    case error_code::not_found:
+      return "not_found";
+    case error_code::conflict:
+      return "conflict";
+    case error_code::illegal_state:
+      return "illegal_state";
+    case error_code::permission_denied:
+      return "permission_denied";
+    case error_code::unavailable:
+      return "unavailable";
+    case error_code::unenforceable:
+      return "unenforceable";
+    case error_code::too_large:
+      return "too_large";
+    case error_code::timeout:
+      return "timeout";
+    case error_code::failed:
+      return "failed";
   }
   return "failed";
 }
@@ -25,16 +35,25 @@ error system_error(std::string_view call, std::string_view object, int error_num
   error e;
   switch (error_number) {
     case ENOENT:
-    case ENOTDIR: e.code = error_code::not_found; break;
+    case ENOTDIR:
+      e.code = error_code::not_found;
+      break;
     case EACCES:
     case EPERM:
-    case EROFS: e.code = error_code::permission_denied; break;
+    case EROFS:
+      e.code = error_code::permission_denied;
+      break;
     case EEXIST:
-    case EBUSY: e.code = error_code::conflict; break;
+    case EBUSY:
+      e.code = error_code::conflict;
+      break;
     case E2BIG:
     case ENAMETOOLONG:
-    case EFBIG: e.code = error_code::too_large; break;
-    default: e.code = error_code::failed;
+    case EFBIG:
+      e.code = error_code::too_large;
+      break;
+    default:
+      e.code = error_code::failed;
   }
   e.what = std::string(call);
   if (!object.empty()) e.what += " " + quoted(object);
@@ -50,10 +69,12 @@ void throw_exception_from_error(const error& e, const boost::source_location& wh
 
 namespace {
 
-// What would move the cursor, colour the line, or reorder it (bidirectional controls) is not printed as it is.
+// What would move the cursor, colour the line, or reorder it (bidirectional controls) is not printed as it
+// is.
 bool is_printable(char32_t point) {
   if (point < 0x20 || (point >= 0x7f && point < 0xa0)) return false;
-  if (point == 0x061c || (point >= 0x200b && point <= 0x200f) || (point >= 0x2028 && point <= 0x202e)) return false;
+  if (point == 0x061c || (point >= 0x200b && point <= 0x200f) || (point >= 0x2028 && point <= 0x202e))
+    return false;
   if (point >= 0x2060 && point <= 0x206f) return false;
   return point != 0xfeff && !(point >= 0xfff9 && point <= 0xfffb) && !(point >= 0xe0000 && point <= 0xe007f);
 }
@@ -72,10 +93,14 @@ std::string escaped(std::string_view text, bool escape_quotes) {
     }
     for (std::size_t i = 0; i < std::max<std::size_t>(length, 1); ++i) {
       const auto byte = static_cast<unsigned char>(text[i]);
-      if (byte == '\n') out += "\\n";
-      else if (byte == '\t') out += "\\t";
-      else if (byte == '\r') out += "\\r";
-      else (out += "\\x") += {hex[byte >> 4], hex[byte & 15]};
+      if (byte == '\n')
+        out += "\\n";
+      else if (byte == '\t')
+        out += "\\t";
+      else if (byte == '\r')
+        out += "\\r";
+      else
+        (out += "\\x") += {hex[byte >> 4], hex[byte & 15]};
     }
     text.remove_prefix(std::max<std::size_t>(length, 1));
   }
@@ -84,8 +109,12 @@ std::string escaped(std::string_view text, bool escape_quotes) {
 
 }  // namespace
 
-std::string quoted(std::string_view text) { return "'" + escaped(text, true) + "'"; }
+std::string quoted(std::string_view text) {
+  return "'" + escaped(text, true) + "'";
+}
 
-std::string printable(std::string_view text) { return escaped(text, false); }
+std::string printable(std::string_view text) {
+  return escaped(text, false);
+}
 
 }  // namespace ccbox

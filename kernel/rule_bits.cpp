@@ -6,12 +6,15 @@ const std::vector<rule_bit_name>& all_rule_bits() {
   static const std::vector<rule_bit_name> bits = {
       {CCBOX_RULE_FS_BINDS_ONLY, "fs_binds_only", "nothing of the host is visible but what is bound", false},
       {CCBOX_RULE_FS_READ_DENY, "fs_read_deny", "secret paths cannot be read", true},
-      {CCBOX_RULE_FS_WRITE_DENY, "fs_write_deny", "protected paths cannot be written, renamed or removed", true},
+      {CCBOX_RULE_FS_WRITE_DENY, "fs_write_deny", "protected paths cannot be written, renamed or removed",
+       true},
       {CCBOX_RULE_FS_NAME_DENY, "fs_name_deny", "files with protected names cannot be created", true},
       {CCBOX_RULE_EXEC_DENY, "exec_deny", "dangerous programs cannot be executed", true},
       {CCBOX_RULE_NET_PROXY_ONLY, "net_proxy_only", "no way out but the session's proxies", true},
-      {CCBOX_RULE_PID_ISOLATION, "pid_isolation", "no process of the host is visible or can be signalled", false},
-      {CCBOX_RULE_RESOURCE_LIMITS, "resource_limits", "limits on time, memory, processes and file size hold", true},
+      {CCBOX_RULE_PID_ISOLATION, "pid_isolation", "no process of the host is visible or can be signalled",
+       false},
+      {CCBOX_RULE_RESOURCE_LIMITS, "resource_limits", "limits on time, memory, processes and file size hold",
+       true},
       {CCBOX_RULE_KERNEL_BOUNDARY, "kernel_boundary", "the workload runs on a kernel of its own", true},
   };
   return bits;

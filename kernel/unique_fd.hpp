@@ -1,4 +1,5 @@
-// A file descriptor that is closed once. Every descriptor of ours is born O_CLOEXEC and lives in one of these.
+// A file descriptor that is closed once. Every descriptor of ours is born O_CLOEXEC and lives in one of
+// these.
 #pragma once
 
 #include <unistd.h>

@@ -21,7 +21,9 @@ bool survives(const std::string& name, const std::string& value) {
   return sanitise_environment({{name, value}}, shipped()).contains(name);
 }
 
-bool passes_fence(const std::string& name) { return strip_injection({{name, "x"}}, shipped()).contains(name); }
+bool passes_fence(const std::string& name) {
+  return strip_injection({{name, "x"}}, shipped()).contains(name);
+}
 
 }  // namespace
 
@@ -40,18 +42,76 @@ TEST_CASE("what is on no list is dropped") {
 }
 
 TEST_CASE("every known way to inject code or redirect programs is stopped by the fence") {
-  for (const std::string name :
-       {"LD_PRELOAD", "LD_AUDIT", "DYLD_INSERT_LIBRARIES", "GLIBC_TUNABLES", "GCONV_PATH", "HOSTALIASES", "BASH_ENV",
-        "ENV", "SHELLOPTS", "PS4", "PROMPT_COMMAND", "IFS", "ZDOTDIR", "NODE_OPTIONS", "npm_config_script_shell",
-        "NPM_CONFIG_REGISTRY", "PYTHONPATH", "PYTHONSTARTUP", "PYTHONBREAKPOINT", "PYTHONWARNINGS", "PIP_INDEX_URL",
-        "PERL5OPT", "PERL5DB", "RUBYOPT", "LUA_INIT_5_4", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "CLASSPATH",
-        "DOTNET_STARTUP_HOOKS", "GOFLAGS", "RUSTC_WRAPPER", "CARGO_HOME", "CC", "MAKEFLAGS", "COMPILER_PATH",
-        "GCC_EXEC_PREFIX", "CMAKE_TOOLCHAIN_FILE", "GIT_SSH_COMMAND", "GIT_SSH", "GIT_EXEC_PATH", "GIT_DIR",
-        "GIT_CONFIG_COUNT", "GIT_CONFIG_KEY_0", "GIT_CONFIG_GLOBAL", "GIT_EXTERNAL_DIFF", "GIT_TEMPLATE_DIR",
-        "GIT_ALLOW_PROTOCOL", "GH_TOKEN", "GITHUB_TOKEN", "PAGER", "LESSOPEN", "EDITOR", "VISUAL", "VIMINIT",
-        "TAR_OPTIONS", "RIPGREP_CONFIG_PATH", "CURL_HOME", "OPENSSL_CONF", "SSLKEYLOGFILE", "DOCKER_HOST",
-        "KUBECONFIG", "AWS_SECRET_ACCESS_KEY", "SSH_AUTH_SOCK", "DBUS_SESSION_BUS_ADDRESS", "DISPLAY",
-        "XDG_RUNTIME_DIR", "SUDO_USER", "CC_SERVER_SANDBOX", "ANTHROPIC_API_KEY", "CLAUDE_CONFIG_DIR"}) {
+  for (const std::string name : {"LD_PRELOAD",
+                                 "LD_AUDIT",
+                                 "DYLD_INSERT_LIBRARIES",
+                                 "GLIBC_TUNABLES",
+                                 "GCONV_PATH",
+                                 "HOSTALIASES",
+                                 "BASH_ENV",
+                                 "ENV",
+                                 "SHELLOPTS",
+                                 "PS4",
+                                 "PROMPT_COMMAND",
+                                 "IFS",
+                                 "ZDOTDIR",
+                                 "NODE_OPTIONS",
+                                 "npm_config_script_shell",
+                                 "NPM_CONFIG_REGISTRY",
+                                 "PYTHONPATH",
+                                 "PYTHONSTARTUP",
+                                 "PYTHONBREAKPOINT",
+                                 "PYTHONWARNINGS",
+                                 "PIP_INDEX_URL",
+                                 "PERL5OPT",
+                                 "PERL5DB",
+                                 "RUBYOPT",
+                                 "LUA_INIT_5_4",
+                                 "JAVA_TOOL_OPTIONS",
+                                 "_JAVA_OPTIONS",
+                                 "CLASSPATH",
+                                 "DOTNET_STARTUP_HOOKS",
+                                 "GOFLAGS",
+                                 "RUSTC_WRAPPER",
+                                 "CARGO_HOME",
+                                 "CC",
+                                 "MAKEFLAGS",
+                                 "COMPILER_PATH",
+                                 "GCC_EXEC_PREFIX",
+                                 "CMAKE_TOOLCHAIN_FILE",
+                                 "GIT_SSH_COMMAND",
+                                 "GIT_SSH",
+                                 "GIT_EXEC_PATH",
+                                 "GIT_DIR",
+                                 "GIT_CONFIG_COUNT",
+                                 "GIT_CONFIG_KEY_0",
+                                 "GIT_CONFIG_GLOBAL",
+                                 "GIT_EXTERNAL_DIFF",
+                                 "GIT_TEMPLATE_DIR",
+                                 "GIT_ALLOW_PROTOCOL",
+                                 "GH_TOKEN",
+                                 "GITHUB_TOKEN",
+                                 "PAGER",
+                                 "LESSOPEN",
+                                 "EDITOR",
+                                 "VISUAL",
+                                 "VIMINIT",
+                                 "TAR_OPTIONS",
+                                 "RIPGREP_CONFIG_PATH",
+                                 "CURL_HOME",
+                                 "OPENSSL_CONF",
+                                 "SSLKEYLOGFILE",
+                                 "DOCKER_HOST",
+                                 "KUBECONFIG",
+                                 "AWS_SECRET_ACCESS_KEY",
+                                 "SSH_AUTH_SOCK",
+                                 "DBUS_SESSION_BUS_ADDRESS",
+                                 "DISPLAY",
+                                 "XDG_RUNTIME_DIR",
+                                 "SUDO_USER",
+                                 "CC_SERVER_SANDBOX",
+                                 "ANTHROPIC_API_KEY",
+                                 "CLAUDE_CONFIG_DIR"}) {
     CHECK_MESSAGE(!passes_fence(name), name);
     CHECK_MESSAGE(!survives(name, "x"), name);
   }
@@ -70,10 +130,9 @@ TEST_CASE("the fence outranks the allow-list") {
 }
 
 TEST_CASE("names that are empty or no identifiers, and values with NUL, are dropped by both") {
-  const environment host = {{"", "x"},          {"BASH_FUNC_ls%%", "() { id; }"},
-                            {"A B", "x"},       {"1X", "x"},
-                            {"X\n", "x"},       {std::string("N\0L", 3), "x"},
-                            {"\xff", "x"},      {"LANG", std::string("a\0b", 3)}};
+  const environment host = {
+      {"", "x"},    {"BASH_FUNC_ls%%", "() { id; }"}, {"A B", "x"},  {"1X", "x"},
+      {"X\n", "x"}, {std::string("N\0L", 3), "x"},    {"\xff", "x"}, {"LANG", std::string("a\0b", 3)}};
   environment_config config;
   config.allow = {"*"};
   std::vector<dropped_variable> dropped;
@@ -85,8 +144,8 @@ TEST_CASE("names that are empty or no identifiers, and values with NUL, are drop
 TEST_CASE("an allowed name whose value is a secret is dropped") {
   for (const std::string value :
        {"ghp_abcdefghijklmnop", "gho_x", "ghs_x", "github_pat_11AA", "AKIAIOSFODNN7EXAMPLE", "xoxb-1-2",
-        "text -----BEGIN OPENSSH PRIVATE KEY----- text", "eyJhbGciOi.eyJzdWIiOi.c2ln", "https://user:pw@host/x",
-        "postgres://token@host/db", "glpat-x", "sk-ant-x", "npm_x"})
+        "text -----BEGIN OPENSSH PRIVATE KEY----- text", "eyJhbGciOi.eyJzdWIiOi.c2ln",
+        "https://user:pw@host/x", "postgres://token@host/db", "glpat-x", "sk-ant-x", "npm_x"})
     CHECK_MESSAGE(!survives("LANG", value), value);
   CHECK(survives("LANG", "https://host/x"));
 }
@@ -94,16 +153,16 @@ TEST_CASE("an allowed name whose value is a secret is dropped") {
 TEST_CASE("a name that says secret is dropped even where it is allowed") {
   environment_config config = shipped();
   config.allow = {"*X"};
-  for (const std::string name : {"MY_TOKEN_X", "my_token_X", "DB_PASSWORD_X", "API_KEY_X", "SESSION_X", "COOKIE_X",
-                                 "SENTRY_DSN_X", "OAUTH_X", "CREDENTIALS_X", "PRIVATE_X"})
+  for (const std::string name : {"MY_TOKEN_X", "my_token_X", "DB_PASSWORD_X", "API_KEY_X", "SESSION_X",
+                                 "COOKIE_X", "SENTRY_DSN_X", "OAUTH_X", "CREDENTIALS_X", "PRIVATE_X"})
     CHECK_MESSAGE(sanitise_environment({{name, "v"}}, config).empty(), name);
   CHECK(sanitise_environment({{"PLAIN_X", "v"}}, config).size() == 1);
 }
 
 TEST_CASE("reasons never contain a value, and names that are no identifiers are quoted") {
   std::vector<dropped_variable> dropped;
-  sanitise_environment({{"LD_PRELOAD", "hunter2"}, {"A\x1b[31m", "hunter2"}, {"LANG", "ghp_hunter2"}}, shipped(),
-                       &dropped);
+  sanitise_environment({{"LD_PRELOAD", "hunter2"}, {"A\x1b[31m", "hunter2"}, {"LANG", "ghp_hunter2"}},
+                       shipped(), &dropped);
   REQUIRE(dropped.size() == 3);
   for (const auto& d : dropped) {
     CHECK(d.reason.find("hunter2") == std::string::npos);

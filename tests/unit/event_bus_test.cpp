@@ -706,7 +706,8 @@ TEST_CASE("a publisher publishes to its bus, and does nothing once that is gone"
   context.run();
   bus.reset();
   bool done = false;
-  asio::co_spawn(context, publish(output("s", "after")), [&](std::exception_ptr failure) { done = !failure; });
+  asio::co_spawn(context, publish(output("s", "after")),
+                 [&](std::exception_ptr failure) { done = !failure; });
   context.restart();
   context.run();
   CHECK(done);

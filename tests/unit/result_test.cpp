@@ -9,7 +9,10 @@ using namespace ccbox;
 
 TEST_CASE("quoted leaves printable text and UTF-8 alone") {
   CHECK(quoted("plain") == "'plain'");
-  CHECK(quoted("b\xc3\xbc" "cher") == "'b\xc3\xbc" "cher'");
+  CHECK(quoted("b\xc3\xbc"
+               "cher") ==
+        "'b\xc3\xbc"
+        "cher'");
 }
 
 TEST_CASE("quoted escapes what could move the cursor, break the line or fake a quote") {
@@ -22,9 +25,9 @@ TEST_CASE("quoted escapes what could move the cursor, break the line or fake a q
 
 TEST_CASE("quoted escapes bytes that are no UTF-8 and characters that reorder text") {
   CHECK(quoted("\xff\xfe") == "'\\xff\\xfe'");
-  CHECK(quoted("\xc0\xaf") == "'\\xc0\\xaf'");          // overlong
+  CHECK(quoted("\xc0\xaf") == "'\\xc0\\xaf'");           // overlong
   CHECK(quoted("\xe2\x80\xae") == "'\\xe2\\x80\\xae'");  // right-to-left override
-  CHECK(quoted("\xc2\x9b") == "'\\xc2\\x9b'");          // C1 control
+  CHECK(quoted("\xc2\x9b") == "'\\xc2\\x9b'");           // C1 control
 }
 
 TEST_CASE("a failed system call names itself, its object and the errno") {
@@ -36,7 +39,9 @@ TEST_CASE("a failed system call names itself, its object and the errno") {
 
 TEST_CASE("is_utf8 takes well-formed text only") {
   CHECK(is_utf8(""));
-  CHECK(is_utf8("b\xc3\xbc" "cher \xf0\x9f\x8c\xb3"));
+  CHECK(
+      is_utf8("b\xc3\xbc"
+              "cher \xf0\x9f\x8c\xb3"));
   CHECK(is_utf8(std::string_view("a\0b", 3)));
   CHECK_FALSE(is_utf8("\xff"));
   CHECK_FALSE(is_utf8("\xc0\xaf"));          // overlong
