@@ -93,6 +93,15 @@ error start_failure(const init::failed_message& m, const std::string& program, c
     e.code = error_code::invalid_argument;
   } else if (m.stage != init::exec_stage::exec) {
     e.code = error_code::failed;
+    if (m.stage == init::exec_stage::descriptors && number == ESOCKTNOSUPPORT)
+      e.hint =
+          "a network or datagram socket as standard input or output leads to the host's network: pass it "
+          "through a "
+          "pipe (cat | … | cat)";
+    if (m.stage == init::exec_stage::descriptors && number == EISDIR)
+      e.hint =
+          "a directory as standard input or output leads out of the enclosure: redirect it to a file or to "
+          "/dev/null";
   } else if (number == ENOEXEC || number == EISDIR || number == ELIBBAD || number == ETXTBSY) {
     e.code = error_code::permission_denied;  // there, but not to be executed: exit code 126
   }

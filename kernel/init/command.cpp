@@ -5,6 +5,7 @@
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -95,9 +96,29 @@ int enter_directory(const std::string& path) {
   report_and_exit(report_fd, exec_stage::exec, execute_program(request.argv, request.env));
 }
 
-bool is_directory(int fd) {
+int socket_option(int fd, int name) {
+  int value = -1;
+  socklen_t size = sizeof value;
+  return getsockopt(fd, SOL_SOCKET, name, &value, &size) == 0 ? value : -1;
+}
+
+// What a socket reaches is decided by where it was made, which is outside; only one that is connected for
+// good reaches nothing more. Others can be disconnected and connected again, or name an address with each
+// message.
+bool is_connected_for_good(int fd) {
+  sockaddr_storage peer;
+  socklen_t size = sizeof peer;
+  const int type = socket_option(fd, SO_TYPE);
+  return socket_option(fd, SO_DOMAIN) == AF_UNIX && (type == SOCK_STREAM || type == SOCK_SEQPACKET) &&
+         getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &size) == 0;
+}
+
+// Would a command that is given it have a way out of its enclosure? 0, or what to call that.
+int leads_out(int fd) {
   struct stat file;
-  return fstat(fd, &file) == 0 && S_ISDIR(file.st_mode);
+  if (fstat(fd, &file) != 0) return errno;
+  if (S_ISDIR(file.st_mode)) return EISDIR;
+  return S_ISSOCK(file.st_mode) && !is_connected_for_good(fd) ? ESOCKTNOSUPPORT : 0;
 }
 
 failed_message failure_at(exec_stage stage, int error_number) {
@@ -108,9 +129,10 @@ failed_message failure_at(exec_stage stage, int error_number) {
 
 std::optional<failed_message> start_command(const exec_message& message, std::vector<unique_fd> descriptors,
                                             bool confined, command& into) {
-  if (confined && std::any_of(descriptors.begin(), descriptors.end(),
-                              [](const unique_fd& fd) { return is_directory(fd.get()); }))
-    return failure_at(exec_stage::descriptors, EISDIR);
+  if (confined)
+    for (const unique_fd& fd : descriptors)
+      if (const int error_number = leads_out(fd.get()))
+        return failure_at(exec_stage::descriptors, error_number);
 
   terminal tty;
   if (message.flags & exec_pty)

@@ -330,6 +330,44 @@ TEST_CASE("a directory as a standard descriptor would lead out of the enclosure 
     }
 }
 
+TEST_CASE("a socket as a standard descriptor is refused unless it is connected for good") {
+  const auto make_pair = [](int type) {
+    int ends[2];
+    REQUIRE(socketpair(AF_UNIX, type | SOCK_CLOEXEC, 0, ends) == 0);
+    return std::pair{unique_fd(ends[0]), unique_fd(ends[1])};
+  };
+  const auto stream = make_pair(SOCK_STREAM), packets = make_pair(SOCK_SEQPACKET),
+             datagrams = make_pair(SOCK_DGRAM);
+  const unique_fd loose(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)),
+      internet(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  REQUIRE(loose);
+  REQUIRE(internet);
+  struct given {
+    const char* name;
+    int fd;
+    bool refused;
+  };
+  for (const auto setting : {init_setting::enclosed, init_setting::unconfined})
+    for (const auto& [name, fd, refused] :
+         {given{"stream pair", stream.first.get(), false}, given{"packet pair", packets.first.get(), false},
+          given{"datagram pair", datagrams.first.get(), true}, given{"unconnected stream", loose.get(), true},
+          given{"internet", internet.get(), true}})
+      for (const unsigned place : {exec_stdin, exec_stdout, exec_stderr}) {
+        CAPTURE(name);
+        init_process init(setting);
+        auto message = init_process::command({"true"});
+        message.flags = place;
+        const auto answer = init.wait_for(frame_type::started, init.exec(message, {fd}));
+        if (!refused || setting == init_setting::unconfined) {
+          CHECK(answer.header.type == frame_type::started);
+          continue;
+        }
+        REQUIRE(answer.header.type == frame_type::failed);
+        CHECK(decode_failed(answer.payload)->stage == exec_stage::descriptors);
+        CHECK(decode_failed(answer.payload)->error_number == ESOCKTNOSUPPORT);
+      }
+}
+
 TEST_CASE("a working directory outside of the root is refused though chdir would go there") {
   for (const bool detached : {false, true}) {
     test::init_process::options with_holder;
