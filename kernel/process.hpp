@@ -28,7 +28,8 @@ struct spawn_request {
   std::vector<std::pair<int, int>> descriptors = {};  // ours → the child's number; 0..2 missing: /dev/null
   bool new_session = true;
   bool outlives_parent = false;  // no PDEATHSIG: it ends by itself when a descriptor of ours closes
-  bool identity_userns = false;  // see CCBOX_PLAN_IDENTITY_USERNS
+  // See CCBOX_PLAN_IDENTITY_USERNS; with a private mount namespace in which /dev is read-only.
+  bool identity_userns = false;
   std::vector<std::string> cgroup_directories = {};  // the child puts itself into each before exec
   // RLIMIT_*, soft = hard; one that is above the present hard limit leaves that.
   std::vector<std::pair<int, std::uint64_t>> rlimits = {};

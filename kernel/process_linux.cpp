@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -43,7 +44,7 @@ struct limit_setting {
   rlimit64 value;
 };
 
-enum class step { none, session, parent_death, id_map, cgroup, limit, descriptors, signals, exec };
+enum class step { none, session, parent_death, id_map, mounts, cgroup, limit, descriptors, signals, exec };
 
 // All that the child needs, made by the parent; `failed_at` and `error_number` are the child's answer.
 struct child_plan {
@@ -80,6 +81,21 @@ CCBOX_IN_CHILD bool await_id_map(child_plan& p) {
   }
   errno = answer;
   return answer == 0 || fail(p, step::id_map);
+}
+
+// Of the mount namespace that we were born into, before anybody binds something from it.
+// Private: what the host mounts later would come through into directories that are bound, without nosuid and
+// nodev.
+// /dev read-only: the device files that an enclosure shows are the host's own inodes, and who is root there
+// could give them another mode, owner or time; reading and writing a device does not ask for that. Containers
+// bind each device, hence all below too.
+CCBOX_IN_CHILD bool restrict_mounts(child_plan& p) {
+  mount_attr read_only{MOUNT_ATTR_RDONLY, 0, 0, 0};
+  if (os::call(SYS_mount, nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) < 0 ||
+      os::call(SYS_mount, "/dev", "/dev", nullptr, MS_BIND | MS_REC, nullptr) < 0 ||
+      os::call(SYS_mount_setattr, AT_FDCWD, "/dev", AT_RECURSIVE, &read_only, sizeof read_only) < 0)
+    return fail(p, step::mounts);
+  return true;
 }
 
 // Sources first go above every target, so that no target overwrites a source that is still needed.
@@ -122,7 +138,7 @@ CCBOX_IN_CHILD bool prepare_child(child_plan& p) {
   if (os::call(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL) < 0) return fail(p, step::parent_death);
   errno = ESRCH;  // the parent died before it could matter to us
   if (os::call(SYS_getppid) != p.parent) return fail(p, step::parent_death);
-  if (p.id_map_socket >= 0 && !await_id_map(p)) return false;
+  if (p.id_map_socket >= 0 && !(await_id_map(p) && restrict_mounts(p))) return false;
   for (std::size_t i = 0; i < p.cgroup_files.size(); ++i) {
     if (os::call(SYS_write, p.cgroup_files[i], "0", 1) != 1) return fail(p, step::cgroup, i);
   }
@@ -301,6 +317,9 @@ error child_error(const child_plan& p, const spawn_request& request) {
     case step::id_map:
       return system_error("id map of the user namespace for", program, p.error_number,
                           "root needs CAP_SETUID, CAP_SETGID and CAP_SETFCAP here");
+    case step::mounts:
+      return system_error("private mounts and a read-only /dev for", program, p.error_number,
+                          p.error_number == ENOSYS ? "a root caller needs Linux 5.12 or later" : "");
     case step::cgroup:
       return system_error("join cgroup", request.cgroup_directories[i], p.error_number);
     case step::limit:
@@ -391,7 +410,7 @@ result<child> spawn(const spawn_request& request) {
       if (!started) return started.error();
       maps = std::move(*started);
       p.id_map_socket = maps->child_end();
-      flags |= CLONE_NEWUSER;
+      flags |= CLONE_NEWUSER | CLONE_NEWNS;
     }
     long answer = 0;
     if (os::intercepted(SYS_clone, {flags, 0, 0, 0, 0, 0}, answer)) {

@@ -3,7 +3,9 @@
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -307,6 +309,39 @@ TEST_CASE("an identity user namespace keeps every id and makes a root caller's c
   char own[64] = {};
   REQUIRE(::readlink("/proc/self/ns/user", own, sizeof own - 1) > 0);
   CHECK(output_of("readlink /proc/self/ns/user", request) != std::string(own) + "\n");
+}
+
+TEST_CASE("in an identity user namespace the devices of the host can be used and not changed") {
+  const bool root = ::geteuid() == 0;
+  spawn_request request;
+  // To the owner that it has already: nothing is lost if it is not refused.
+  const std::string script =
+      "chown 0 /dev/full 2>/dev/null && echo changed; echo x >/dev/null && echo written";
+  CHECK(output_of(script, request) == (root ? "changed\nwritten\n" : "written\n"));
+  request.identity_userns = root;
+  CHECK(output_of(script, request) == "written\n");
+}
+
+TEST_CASE("mounts that the host makes later do not come into an identity user namespace") {
+  spawn_request plain, request;
+  request.identity_userns = true;
+  if (::geteuid() != 0) {
+    request.argv = {"/bin/true"};
+    CHECK_FALSE(spawn(request));
+    return;
+  }
+  std::string outside, inside;
+  // A thread can have mounts of its own, here shared ones, as systemd has them.
+  std::thread([&] {
+    if (::unshare(CLONE_NEWNS) != 0 || ::mount(nullptr, "/", nullptr, MS_REC | MS_SHARED, nullptr) != 0)
+      return;
+    outside = output_of("cat /proc/self/mountinfo", plain);
+    inside = output_of("cat /proc/self/mountinfo", request);
+  }).join();
+  CHECK(outside.find(" shared:") != std::string::npos);
+  CHECK(inside.find(" / / ") != std::string::npos);
+  CHECK(inside.find(" shared:") == std::string::npos);
+  CHECK(inside.find(" master:") == std::string::npos);
 }
 
 TEST_CASE("spawning does not make the caller undumpable") {

@@ -151,6 +151,15 @@ TEST_CASE("the devices that every program needs work, and no other is there") {
         "core\nfd\nfull\nnull\nptmx\npts\nrandom\nshm\nstderr\nstdin\nstdout\ntty\nurandom\nzero\n");
 }
 
+TEST_CASE("the devices are the host's own, and what they are like there is not changed from inside") {
+  const attacked_enclosure inside(request_for_this_caller({}));
+  for (const std::string device : {"null", "zero", "full", "random", "urandom", "tty"}) {
+    // To the owner that it has already, if this is root: nothing would be lost.
+    CHECK(inside.attempt({"chown", "/dev/" + device}) == (::geteuid() == 0 ? EROFS : EPERM));
+    CHECK(inside.attempt({"open-write", "/dev/" + device}) == (device == "tty" ? ENXIO : 0));
+  }
+}
+
 TEST_CASE("what /proc has of the host cannot be written, by root neither") {
   const attacked_enclosure inside(request_for_this_caller({}));
   for (const std::string path :

@@ -240,7 +240,9 @@ typedef struct ccbox_plan_sink {
 
 enum {
   /* Start argv in a user namespace where every id maps to itself. Only for a root caller: its files and those
-   * of others keep their owners, and its capabilities count in the enclosure only. */
+   * of others keep their owners, and its capabilities count in the enclosure only. The mount namespace is a
+   * new one too, which hears of no mount that the host makes later, and in which what is mounted at and below
+   * /dev is read-only. */
   CCBOX_PLAN_IDENTITY_USERNS = 1u << 0,
   /* There is no boundary: ccbox-init runs as an ordinary process of the host. Backend `none`. */
   CCBOX_PLAN_UNCONFINED = 1u << 1
