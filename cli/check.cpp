@@ -84,9 +84,9 @@ int check_command(const words& arguments) {
   if (!sandbox) return report(sandbox.error());
   auto path = absolute_path(p.rest[1], host);
   if (!path) return report(path.error());
-  auto policy_file = load_policy(config);
-  if (!policy_file) return report(policy_file.error());
-  auto compiled = compile_policy(sandbox->spec, host, *policy_file);
+  auto context = load_policy_context(config);
+  if (!context) return report(context.error());
+  auto compiled = compile_policy(sandbox->spec, context->host, context->config);
   if (!compiled) return report(compiled.error());
 
   const path_answer answer = check_path(*compiled, *path);

@@ -4,6 +4,21 @@
 
 namespace ccbox {
 
+namespace {
+
+// For host_facts::own_files.
+std::vector<std::string> own_files(const config_options& options, const installation& parts,
+                                   const manifest& plugins, const host_facts& host) {
+  std::vector<std::string> out{parts.executable, parts.init};
+  for (const auto& entry : plugins.plugins)
+    out.push_back(entry.path);
+  for (const auto& file : {options.plugins.value_or(parts.manifest), options.policy.value_or(parts.policy)})
+    if (auto path = absolute_path(file, host)) out.push_back(*path);
+  return out;
+}
+
+}  // namespace
+
 void declare(option_parser& parser, config_options& options) {
   parser.group("Configuration");
   parser.value("--plugins", options.plugins, "FILE", "Manifest of the plugins instead of the installed one");
@@ -44,22 +59,28 @@ result<policy_config> load_policy(const config_options& options) {
   return load_policy_config(options.policy.value_or(""));
 }
 
-result<std::unique_ptr<cli_context>> load_context(const config_options& options, ccbox_probe_depth depth) {
+result<policy_context> load_policy_context(const config_options& options) {
   set_log_level(options.verbose ? log_level::debug : log_level::error);
-  auto context = std::make_unique<cli_context>();
+  policy_context made;
   auto parts = find_installation();
   if (!parts) return parts.error();
-  context->parts = *parts;
-  context->host = gather_host_facts();
-
-  auto plugin_list = load_manifest(options.plugins.value_or(parts->manifest), parts->plugin_directory);
-  if (!plugin_list) return plugin_list.error();
-  context->plugin_list = std::move(*plugin_list);
-
+  made.parts = std::move(*parts);
+  auto plugins = load_manifest(options.plugins.value_or(made.parts.manifest), made.parts.plugin_directory);
+  if (!plugins) return plugins.error();
+  made.plugin_list = std::move(*plugins);
   auto config = load_policy(options);
   if (!config) return config.error();
-  context->config = std::move(*config);
+  made.config = std::move(*config);
+  made.host = gather_host_facts();
+  made.host.own_files = own_files(options, made.parts, made.plugin_list, made.host);
+  return made;
+}
 
+result<std::unique_ptr<cli_context>> load_context(const config_options& options, ccbox_probe_depth depth) {
+  auto basis = load_policy_context(options);
+  if (!basis) return basis.error();
+  auto context = std::make_unique<cli_context>();
+  static_cast<policy_context&>(*context) = std::move(*basis);
   auto plugins = registry::build(context->plugin_list, depth);
   if (!plugins) return plugins.error();
   context->plugins = std::move(*plugins);

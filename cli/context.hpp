@@ -27,19 +27,24 @@ void declare(option_parser& parser, config_options& options);
 // The same choice as arguments, for an argv that runs ccbox again. Paths are made absolute.
 std::vector<std::string> as_arguments(const config_options& options, const host_facts& host);
 
-struct cli_context {
+// The policy file alone.
+result<policy_config> load_policy(const config_options& options);
+
+// Enough to compile a policy: no plugin is loaded.
+struct policy_context {
   installation parts;
   host_facts host;
   manifest plugin_list;
   policy_config config;
+};
+result<policy_context> load_policy_context(const config_options& options);
+
+struct cli_context : policy_context {
   std::unique_ptr<registry> plugins;
 
   // Borrows from this object.
   sandbox_context shared() const { return {plugins.get(), &config, host, parts.init}; }
 };
-
-// The policy file alone.
-result<policy_config> load_policy(const config_options& options);
 
 // `depth`: quick where a launch follows and proves the rest.
 result<std::unique_ptr<cli_context>> load_context(const config_options& options, ccbox_probe_depth depth);

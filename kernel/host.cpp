@@ -97,6 +97,8 @@ host_facts gather_host_facts() {
     for (const auto& a : accounts)
       if (a.uid >= first_person && a.uid != 65534) add(a.home);
 
+  if (facts.platform == host_platform::linux_like) facts.kernel_mounts = find_kernel_mounts();
+
   char directory[PATH_MAX];
   if (::getcwd(directory, sizeof directory) && directory[0] == '/') facts.current_directory = directory;
   return facts;

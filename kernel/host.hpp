@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "kernel_mounts.hpp"
+
 namespace ccbox {
 
 enum class host_platform { linux_like, macos, other };
@@ -19,6 +21,10 @@ struct host_facts {
   // Homes whose secrets a mount may show besides: the account's own where $HOME says something else and, for
   // a root caller, those of all people in the user database.
   std::vector<std::string> other_homes;
+  // What no command may change, or it would choose what runs unconfined the next time: this program, its
+  // parts and its configuration. Whoever knows them fills it in.
+  std::vector<std::string> own_files;
+  std::vector<kernel_mount> kernel_mounts;
   std::map<std::string, std::string> environment;  // the caller's
   std::string current_directory;                   // absolute; empty if it was deleted
 };

@@ -27,7 +27,7 @@ result<installation> find_installation_of(const std::string& executable) {
   if (is_inside(file, CCBOX_BINARY_DIR)) {
     const fs::path build(CCBOX_BINARY_DIR), config = fs::path(CCBOX_SOURCE_DIR) / "config";
     return installation{build / "bin/ccbox-init", build / "plugins", config / "plugins.yaml",
-                        config / "policy.yaml"};
+                        config / "policy.yaml", executable};
   }
   if (!file.is_absolute() || file.parent_path().filename() != "bin")
     return error{error_code::not_found,
@@ -38,7 +38,7 @@ result<installation> find_installation_of(const std::string& executable) {
   const auto library = prefix / "lib/ccbox";
   const auto config = prefix == "/usr" ? fs::path("/etc/ccbox") : prefix / "etc/ccbox";
   return installation{library / "ccbox-init", library / "plugins", config / "plugins.yaml",
-                      config / "policy.yaml"};
+                      config / "policy.yaml", executable};
 }
 
 result<installation> find_installation() {

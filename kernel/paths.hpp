@@ -12,6 +12,7 @@ struct installation {
   std::string plugin_directory;  // *.so
   std::string manifest;          // plugins.yaml
   std::string policy;            // policy.yaml
+  std::string executable;        // this program
 };
 
 // From /proc/self/exe: <prefix>/bin/ccbox → <prefix>/lib/ccbox/..., <prefix>/etc/ccbox/... (/etc/ccbox for

@@ -21,17 +21,19 @@ std::string because(std::string_view what, const config_entry& entry) {
   return std::string(what) + ": " + entry.reason + " (" + entry.where + ")";
 }
 
+// Does a mount of the spec show it, or a part of it?
+bool is_shown(const std::string& path, const std::vector<rule>& mounts) {
+  return std::any_of(mounts.begin(), mounts.end(), [&](const rule& m) {
+    return m.origin != rule_origin::system && (is_within(path, m.path) || is_within(m.path, path));
+  });
+}
+
 // `~` for the caller, and for others whose home a mount shows.
 std::vector<std::string> homes_to_guard(const host_facts& host, const std::vector<rule>& mounts) {
   std::vector<std::string> out;
   if (!host.home.empty()) out.push_back(host.home);
   for (const auto& home : host.other_homes) {
-    const auto spelling = spell_path(home);
-    const bool shown = std::any_of(mounts.begin(), mounts.end(), [&](const rule& m) {
-      return m.origin != rule_origin::system &&
-             (is_within(spelling.resolved, m.path) || is_within(m.path, spelling.resolved));
-    });
-    if (shown && home != host.home) out.push_back(home);
+    if (home != host.home && is_shown(spell_path(home).resolved, mounts)) out.push_back(home);
   }
   return out;
 }
@@ -116,6 +118,19 @@ result<deny_list> collect_denies(const sandbox_spec& spec, const host_facts& hos
       else
         out.fixed.push_back({rule_kind::write_deny, rule_origin::mandatory, spell_path(path), reason});
     }
+  for (const auto& path : host.own_files) {
+    auto spelling = spell_path(path);
+    if (spelling.resolved_type != path_type::missing && is_shown(spelling.resolved, mounts))
+      out.fixed.push_back({rule_kind::write_deny, rule_origin::mandatory, std::move(spelling),
+                           "mandatory deny: a part of this very sandbox"});
+  }
+  for (const auto& m : host.kernel_mounts) {
+    if (!is_shown(m.path, mounts)) continue;
+    auto spelling = spell_path(m.path);
+    if (spelling.resolved_type == path_type::missing) continue;
+    out.fixed.push_back({m.secret ? rule_kind::read_deny : rule_kind::write_deny, rule_origin::mandatory,
+                         std::move(spelling), "mandatory deny: the kernel's own files (" + m.type + ")"});
+  }
   return out;
 }
 

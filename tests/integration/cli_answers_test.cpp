@@ -177,6 +177,29 @@ TEST_CASE("check path answers what may be done and which rules say so") {
   CHECK(contains(text.out, "writable   no"));
 }
 
+TEST_CASE("what ccbox itself runs and believes is not writable where a mount shows it") {
+  const temporary_directory work;
+  const auto writable = [&](const std::string& directory, const std::string& name) {
+    return answer_of(work, {"check", "path", directory + name, "--write", "--bind", directory}).code == 0;
+  };
+  const std::string programs = CCBOX_TEST_BINARY_DIR "/bin", plugins = CCBOX_TEST_BINARY_DIR "/plugins",
+                    config = CCBOX_TEST_SOURCE_DIR "/config";
+  CHECK_FALSE(writable(programs, "/ccbox"));
+  CHECK_FALSE(writable(programs, "/ccbox-init"));
+  CHECK(writable(programs, "/attempt"));
+  CHECK_FALSE(writable(plugins, "/bubblewrap.so"));
+  CHECK_FALSE(writable(plugins, "/none.so"));
+  CHECK_FALSE(writable(config, "/policy.yaml"));
+  CHECK_FALSE(writable(config, "/plugins.yaml"));
+  // Those that are named instead count just as well.
+  std::filesystem::copy(config, work / "mine");
+  CHECK(writable(work / "mine", "/policy.yaml"));
+  const auto chosen =
+      answer_of(work, {"check", "path", "mine/policy.yaml", "--write", "--policy", "mine/policy.yaml"});
+  CHECK(chosen.code == 1);
+  CHECK(contains(chosen.out, "a part of this very sandbox"));
+}
+
 TEST_CASE("check path and the enclosure agree") {
   const temporary_directory work;
   work.write("file", "x");

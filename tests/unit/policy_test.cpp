@@ -580,3 +580,52 @@ TEST_CASE("compiling changes nothing on the host") {
   bench.compile();
   CHECK(snapshot() == before);
 }
+
+TEST_CASE("what shows the kernel inside a mount is not written, and what shows processes is not read") {
+  policy_bench bench;
+  const std::string root = bench.work + "/root";
+  for (const auto* name : {"/proc", "/sys/fs/cgroup"})
+    fs::create_directories(root + name);
+  bench.host.kernel_mounts = {{root + "/proc", "proc", true},
+                              {root + "/sys", "sysfs", false},
+                              {root + "/gone", "sysfs", false},
+                              {bench.dir / "elsewhere", "proc", true}};
+  const auto p = bench.compile();
+  CHECK(has_rule(p, rule_kind::read_deny, root + "/proc"));
+  CHECK(has_rule(p, rule_kind::write_deny, root + "/sys"));
+  CHECK_FALSE(has_rule(p, rule_kind::write_deny, root + "/gone"));
+  CHECK_FALSE(has_rule(p, rule_kind::read_deny, bench.dir / "elsewhere"));
+  CHECK_FALSE(check_path(p, root + "/proc").readable);
+  CHECK(denies_writing(p, root + "/proc"));
+  CHECK(check_path(p, root + "/sys/fs/cgroup").readable);
+  CHECK(denies_writing(p, root + "/sys/fs/cgroup"));
+  CHECK(check_path(p, root).writable);
+}
+
+TEST_CASE("a mount inside what shows the kernel is read-only, or refused") {
+  policy_bench bench;
+  const std::string root = bench.work + "/root";
+  fs::create_directories(root + "/a/b");
+  bench.spec.bind_mounts.clear();
+  bench.mount(root + "/a/b");
+  bench.host.kernel_mounts = {{root + "/a", "cgroup2", false}};
+  CHECK(warns(bench.compile(), "is mounted read-only: mandatory deny: the kernel's own files (cgroup2)"));
+  bench.host.kernel_mounts = {{root + "/a", "proc", true}};
+  CHECK(bench.refusal().what.find("cannot be shown: mandatory deny: the kernel's own files (proc)") !=
+        std::string::npos);
+}
+
+TEST_CASE("the parts of this program are not written where a mount shows them") {
+  policy_bench bench;
+  const auto inside = bench.write("build/bin/program"), plugin = bench.write("build/plugins/p.so");
+  const auto outside = bench.dir.write("elsewhere/program", "x");
+  fs::create_symlink(plugin, bench.work + "/link.so");
+  bench.host.own_files = {inside, bench.work + "/link.so", outside, bench.work + "/missing"};
+  const auto p = bench.compile();
+  CHECK(denies_writing(p, inside));
+  CHECK(has_rule(p, rule_kind::write_deny, inside));
+  CHECK(has_rule(p, rule_kind::write_deny, plugin));
+  CHECK_FALSE(has_rule(p, rule_kind::write_deny, outside));
+  CHECK_FALSE(has_rule(p, rule_kind::write_deny, bench.work + "/missing"));
+  CHECK(check_path(p, bench.work + "/build/bin").writable);
+}
