@@ -3,6 +3,7 @@
 // @anthropic-ai/sandbox-runtime; a command in a warm session beside posix_spawn; what an idle session costs.
 //
 //   bench_launch [--rounds N] [--srt EXECUTABLE]
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <boost/asio/co_spawn.hpp>
@@ -14,6 +15,7 @@
 #include <fstream>
 #include <optional>
 
+#include "log.hpp"
 #include "measure.hpp"
 #include "paths.hpp"
 #include "sandbox_manager.hpp"
@@ -41,28 +43,27 @@ std::string find_program(const std::string& name) {
   return {};
 }
 
-// The plan's own bwrap arguments, with descriptors spelled as the paths they stand for.
+// The plan's own bwrap arguments, with descriptors spelled as the paths they stand for. What bwrap reads from
+// a descriptor (the empty file over a secret) is one that it inherits from us.
 std::vector<std::string> bare_bwrap(const plan& how) {
-  std::vector<std::string> argv = {how.argv.at(0)};
-  for (const auto& file : how.files) {
-    if (file.label != "bwrap-args") continue;
-    std::vector<std::string> words;
-    for (std::size_t at = 0; at < file.bytes.size();) {
-      words.emplace_back(file.bytes.c_str() + at);
-      at += words.back().size() + 1;
-    }
-    for (std::size_t i = 0; i < words.size(); ++i) {
-      const bool read_only = words[i] == "--ro-bind-fd";
-      if (!read_only && words[i] != "--bind-fd") {
-        argv.push_back(words[i]);
-        continue;
-      }
+  std::vector<std::string> argv = {how.argv.at(0)}, words;
+  for (const auto& file : how.files)
+    if (file.label == "bwrap-args")
+      for (std::size_t at = 0; at < file.bytes.size(); at += words.back().size() + 1)
+        words.emplace_back(file.bytes.c_str() + at);
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == "--ro-bind-data") {
+      const int empty = memfd_create("ccbox-bench", 0);
+      argv.insert(argv.end(), {words[i], std::to_string(empty)});
+      ++i;
+    } else if (words[i] == "--bind-fd" || words[i] == "--ro-bind-fd") {
       const int number = std::atoi(words.at(i + 1).c_str());
       for (const auto& path : how.paths)
         if (path.number == number)
-          argv.insert(argv.end(), {read_only ? "--ro-bind" : "--bind", path.host_path});
-      argv.push_back(words.at(i + 2));
-      i += 2;
+          argv.insert(argv.end(), {words[i] == "--bind-fd" ? "--bind" : "--ro-bind", path.host_path});
+      ++i;
+    } else {
+      argv.push_back(words[i]);
     }
   }
   argv.insert(argv.end(), {"--", "/usr/bin/true"});
@@ -80,6 +81,7 @@ asio::awaitable<void> exec_true(const std::shared_ptr<session>& warm) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  set_log_level(log_level::error);
   int rounds = 40;
   std::string srt;
   for (int i = 1; i + 1 < argc; i += 2) {
