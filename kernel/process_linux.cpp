@@ -316,7 +316,9 @@ error child_error(const child_plan& p, const spawn_request& request) {
       return system_error("die-with-parent for", program, p.error_number);
     case step::id_map:
       return system_error("id map of the user namespace for", program, p.error_number,
-                          "root needs CAP_SETUID, CAP_SETGID and CAP_SETFCAP here");
+                          p.error_number == EPERM || p.error_number == EACCES
+                              ? "root needs CAP_SETUID, CAP_SETGID and CAP_SETFCAP here"
+                              : "");
     case step::mounts:
       return system_error("private mounts and a read-only /dev for", program, p.error_number,
                           p.error_number == ENOSYS ? "a root caller needs Linux 5.12 or later" : "");

@@ -37,6 +37,12 @@ TEST_CASE("a failed system call names itself, its object and the errno") {
   CHECK(e.hint == "run as root");
 }
 
+TEST_CASE("a limit of this process that ran out has a remedy whatever the call was for") {
+  CHECK(system_error("socketpair", "", EMFILE).hint.starts_with("raise the limit of open files"));
+  CHECK(system_error("clone", "x", EMFILE, "be root").hint.starts_with("raise the limit of open files"));
+  CHECK(system_error("write", "mask", EFBIG).hint.starts_with("raise the limit of file sizes"));
+}
+
 TEST_CASE("is_utf8 takes well-formed text only") {
   CHECK(is_utf8(""));
   CHECK(
