@@ -33,9 +33,9 @@ void place_private_directories(policy& p, const host_facts& host, bool unconfine
   if (unconfined || host.platform != host_platform::linux_like) return;
   // The home is memory of the session at the path that programs know, unless something else has that place.
   const bool usable = host.home.starts_with('/') && host.home != "/" && host.home != "/tmp" &&
-                      host.home != "/var/tmp" && !is_reserved_place(host.home) &&
-                      !is_within(host.home, "/run") && host.home.find("/../") == std::string::npos &&
-                      !host.home.ends_with("/..");
+                      host.home != "/var/tmp" && fits_in_enclosure(host.home) &&
+                      !is_reserved_place(host.home) && !is_within(host.home, "/run") &&
+                      host.home.find("/../") == std::string::npos && !host.home.ends_with("/..");
   if (!usable || is_mounted(p.rules, p.home) || is_in_system_view(p.rules, p.home)) p.home = private_home;
   if (is_mounted(p.rules, p.tmpdir)) p.tmpdir = private_tmp;
 }

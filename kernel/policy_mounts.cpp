@@ -1,5 +1,7 @@
 #include "policy_mounts.hpp"
 
+#include <limits.h>
+
 #include <algorithm>
 #include <functional>
 #include <map>
@@ -50,6 +52,11 @@ result<wanted_mount> resolve_source(const std::string& key, const std::string& p
                     error_code::not_found);
     case path_type::symlink:
       return refuse(key, path, "is a loop of symbolic links", "name the file or directory itself");
+    case path_type::file:
+      if (path.ends_with('/') || path.ends_with("/."))
+        return refuse(key, path, "is a file, and its spelling asks for a directory",
+                      "leave the '/' at its end out");
+      return out;
     case path_type::other:
       return refuse(key, path, "is neither a regular file nor a directory",
                     "sockets, FIFOs and devices cannot be mounted; mount the directory around it");
@@ -84,6 +91,8 @@ result<void> check_guest_path(const wanted_mount& m, const std::vector<rule>& sy
   };
   if ((m.guest + "/").find("/../") != std::string::npos)
     return bad("has `..` as a component", "write the path without it");
+  if (!fits_in_enclosure(m.guest))
+    return bad("is too long for the enclosure", "at most 255 bytes a name and 4087 in all");
   if (m.host == "/" && m.guest != "/")
     return bad("cannot show the host's root: its /proc, /dev and /sys would come along",
                "mount the directories that are needed, or '/' at '/'");
@@ -167,6 +176,17 @@ result<void> check_mount_points(const std::vector<rule>& mounts,
 }
 
 }  // namespace
+
+bool fits_in_enclosure(std::string_view guest) {
+  constexpr std::size_t most_bytes = PATH_MAX - 1 - sizeof "/newroot" + 1;
+  if (guest.size() > most_bytes) return false;
+  for (std::size_t begin = 0; begin < guest.size();) {
+    const auto end = std::min(guest.find('/', begin), guest.size());
+    if (end - begin > NAME_MAX) return false;
+    begin = end + 1;
+  }
+  return true;
+}
 
 bool is_reserved_place(std::string_view guest) {
   return is_within(guest, "/proc") || is_within(guest, "/dev") || is_within(guest, "/sys") ||

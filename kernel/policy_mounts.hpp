@@ -25,4 +25,8 @@ result<std::vector<rule>> compile_mounts(const sandbox_spec& spec, const host_fa
 // Is `guest` a place that the enclosure makes itself: /proc, /dev, /sys, /run and what is below /run/ccbox?
 bool is_reserved_place(std::string_view guest);
 
+// Can a mount point be made at `guest`? File systems take names of 255 bytes, and a backend needs some of the
+// length of a path for itself (bubblewrap mounts below /newroot).
+bool fits_in_enclosure(std::string_view guest);
+
 }  // namespace ccbox

@@ -105,6 +105,17 @@ TEST_CASE("a mount's source that is no file and no directory is refused") {
   ::close(s);
 }
 
+TEST_CASE("a file is no directory for a source that ends in a slash") {
+  policy_bench bench;
+  const std::string file = bench.write("file");
+  for (const std::string end : {"/", "//", "/."}) {
+    bench.spec.bind_mounts = {{file + end, file, false}};
+    CHECK_MESSAGE(mentions(bench.refusal(), "is a file"), end);
+  }
+  bench.spec.bind_mounts = {{bench.work + "/", bench.work, false}};
+  CHECK(bench.try_compile().has_value());
+}
+
 TEST_CASE("a file is no directory for runner state") {
   policy_bench bench;
   bench.spec.runner_state_dirs = {bench.write("file")};
@@ -175,6 +186,23 @@ TEST_CASE("a place inside that the enclosure makes itself, or that hides the sys
   for (const std::string guest : {"/workspace", "/tmp/x", "/run/user", "/usrlocal", "/mnt/a b/[c]"}) {
     bench.spec.bind_mounts = {{bench.work, guest, false}};
     CHECK_MESSAGE(bench.try_compile().has_value(), guest);
+  }
+}
+
+TEST_CASE("a place inside whose names or whose whole is too long is refused") {
+  policy_bench bench;
+  const std::string longest(255, 'x');
+  std::string deep;
+  while (deep.size() + 256 <= 4087)
+    deep += "/" + longest;
+  deep += "/" + std::string(4087 - deep.size() - 1, 'x');
+  for (const std::string& fits : {"/" + longest, "/a/" + longest + "/b", deep}) {
+    bench.spec.bind_mounts = {{bench.work, fits, false}};
+    CHECK(bench.try_compile().has_value());
+  }
+  for (const std::string& too_long : {"/x" + longest, "/a/x" + longest + "/b", deep + "x"}) {
+    bench.spec.bind_mounts = {{bench.work, too_long, false}};
+    CHECK(mentions(bench.refusal(), "is too long"));
   }
 }
 
