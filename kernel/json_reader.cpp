@@ -8,6 +8,8 @@
 #include <unordered_set>
 #include <utility>
 
+#include "utf8.hpp"
+
 namespace ccbox {
 
 namespace json = boost::json;
@@ -126,6 +128,14 @@ result<json::value> parse_json(std::string_view text, json_limits limits) {
         error_code::too_large,
         "JSON text of " + std::to_string(text.size()) + " bytes: more than " + std::to_string(limits.bytes),
         {}};
+  }
+  if (text.starts_with("\xef\xbb\xbf"))
+    return json_error("", "not valid JSON: it begins with a byte order mark");
+  for (std::size_t at = 0, length = 0; at < text.size(); at += length) {
+    char32_t point = 0;
+    length = utf8_sequence(text.substr(at), point);
+    if (length == 0)
+      return json_error("", "not valid JSON: not UTF-8 text (" + line_and_column(text, at) + ")");
   }
   json::parse_options options;
   options.max_depth = limits.depth;

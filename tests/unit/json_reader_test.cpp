@@ -37,7 +37,9 @@ TEST_CASE("what is no JSON is refused with line, column and key") {
 TEST_CASE("JSON text must be UTF-8") {
   for (const std::string text :
        {"\"\xff\"", "\"\xc0\xaf\"", "\"\xed\xa0\x80\"", "\"caf\xe9\"", "{\"\xff\":1}"})
-    CHECK(says(refusal(text), "not valid JSON"));
+    CHECK(says(refusal(text), "not valid JSON: not UTF-8 text (line 1, column "));
+  CHECK(says(refusal("{\n \"\xff\":1}"), "(line 2, column 3)"));
+  CHECK(says(refusal("\xef\xbb\xbf{}"), "byte order mark"));
   CHECK(parse_json("\"caf\xc3\xa9\""));
 }
 
