@@ -12,6 +12,7 @@
 
 #include "commands.hpp"
 #include "context.hpp"
+#include "host.hpp"
 #include "limits.hpp"
 #include "output.hpp"
 
@@ -84,6 +85,10 @@ void check_kernel(findings& out) {
   check_switch(out, "kernel/apparmor_restrict_unprivileged_userns", "1",
                "AppArmor forbids user namespaces to unconfined programs: add a profile with `userns,` for "
                "/usr/bin/bwrap, or sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0");
+  if (inside_enclosure()) {
+    out.push_back({verdict::bad, "enclosure around", "this is inside an enclosure of ccbox already",
+                   "run ccbox outside of it: inside, new namespaces are refused"});
+  }
   if (::access("/.dockerenv", F_OK) == 0 || ::access("/run/.containerenv", F_OK) == 0) {
     out.push_back(
         {verdict::information, "container", "this host is a container itself",

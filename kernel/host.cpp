@@ -104,4 +104,10 @@ host_facts gather_host_facts() {
   return facts;
 }
 
+bool inside_enclosure() {
+  std::ifstream file("/proc/1/comm");
+  std::string name;
+  return std::getline(file, name) && name == "ccbox-init";
+}
+
 }  // namespace ccbox

@@ -26,9 +26,13 @@ struct host_facts {
   std::vector<std::string> own_files;
   std::vector<kernel_mount> kernel_mounts;
   std::map<std::string, std::string> environment;  // the caller's
-  std::string current_directory;                   // absolute; empty if it was deleted
+  std::string current_directory;  // absolute; empty if it has none: deleted, or beyond PATH_MAX
 };
 
 host_facts gather_host_facts();
+
+// Is this process inside an enclosure of ccbox? For messages only: whoever is pid 1 here may call itself
+// anything.
+bool inside_enclosure();
 
 }  // namespace ccbox

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <numeric>
 
+#include "host.hpp"
 #include "log.hpp"
 #include "utf8.hpp"
 
@@ -268,7 +269,15 @@ result<const backend*> registry::impl::default_backend() const {
     log_event(log_level::info, "backend_passed_over",
               {{"backend", m.as_backend->name()}, {"cause", probe.cause}});
   }
-  if (none.hint.empty())
+  // Without any backend to ask, what kept a plugin from being one is the answer.
+  for (const auto& s : statuses) {
+    if (!none.hint.empty() || s.state != plugin_status::outcome::skipped) continue;
+    none.what += ": " + s.failure->what;
+    none.hint = s.failure->hint;
+  }
+  if (inside_enclosure())
+    none.hint = "this is inside an enclosure of ccbox already: run ccbox outside of it";
+  else if (none.hint.empty())
     none.hint = "`ccbox plugins` shows what was loaded and what was skipped; the manifest is " +
                 ccbox::quoted(manifest_file);
   return none;

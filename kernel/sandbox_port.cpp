@@ -120,7 +120,7 @@ asio::awaitable<result<std::shared_ptr<session>>> sandbox_port::launch(sandbox_s
       std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - begun);
   if (!started) {
     error e = self->explain(started.error(), backend_name);
-    log_event(log_level::error, "launch_failed",
+    log_event(log_level::warn, "launch_failed",
               {{"session", spec.session_id},
                {"backend", backend_name},
                {"code", to_string(e.code)},

@@ -37,6 +37,18 @@ result<pipe_ends> make_pipe() {
   return pipe_ends{unique_fd(ends[0]), unique_fd(ends[1])};
 }
 
+// An enclosure that has too little memory to start says so in many ways: no exec, a killed launcher, no
+// answer.
+error hinting_at_memory(error e, const std::optional<std::uint64_t>& memory_bytes) {
+  constexpr std::uint64_t surely_enough = 16 << 20;
+  if (memory_bytes && *memory_bytes < surely_enough && e.hint.empty()) {
+    e.code = error_code::too_large;
+    e.hint = "limits.memoryBytes is " + std::to_string(*memory_bytes) +
+             ", and an enclosure alone takes some MiB: raise it";
+  }
+  return e;
+}
+
 using turn_channel = asio::experimental::channel<void(boost::system::error_code)>;
 
 struct turn_over {
@@ -218,7 +230,7 @@ struct session::impl : std::enable_shared_from_this<impl> {
     }
     auto started =
         co_await enclosure::start(self->strand, std::move(how), std::move(init_path), std::move(*limits));
-    if (!started) co_return started.error();
+    if (!started) co_return hinting_at_memory(started.error(), self->rules.spec.limits.memory_bytes);
     std::lock_guard lock(self->mutex);
     self->inside = std::move(*started);
     self->handle.details["pid"] = std::to_string(self->inside->launcher_pid());

@@ -31,6 +31,12 @@ bool is_wsl2(const host_signs& signs) {
   return contains(signs.kernel_release, "microsoft");
 }
 
+diagnosis enclosed() {
+  return {"inside-enclosure",
+          "this is inside an enclosure of ccbox already, where new namespaces are refused: run ccbox outside "
+          "of it"};
+}
+
 diagnosis wsl1() {
   return {"wsl1", "WSL 1 has no namespaces: convert the distribution with `wsl --set-version <name> 2`"};
 }
@@ -85,6 +91,9 @@ std::string last_line(std::string_view text) {
 host_signs read_host_signs() {
   host_signs signs;
   signs.root = ::geteuid() == 0;
+  std::string first_process;
+  std::ifstream("/proc/1/comm") >> first_process;
+  signs.enclosure = first_process == "ccbox-init";
   signs.container = ::access("/.dockerenv", F_OK) == 0 || ::access("/run/.containerenv", F_OK) == 0;
   utsname names{};
   if (::uname(&names) == 0) signs.kernel_release = names.release;
@@ -98,6 +107,7 @@ host_signs read_host_signs() {
 }
 
 std::optional<diagnosis> diagnose_signs(const host_signs& signs) {
+  if (signs.enclosure) return enclosed();
   if (is_wsl1(signs)) return wsl1();
   if (signs.max_user_namespaces == 0 || (signs.unprivileged_userns_clone == 0 && !signs.root))
     return no_user_namespaces(signs);
@@ -108,6 +118,7 @@ std::optional<diagnosis> diagnose_signs(const host_signs& signs) {
 diagnosis diagnose_trial(const trial_outcome& outcome, const host_signs& signs) {
   const std::string_view text = outcome.stderr_text;
   const bool refused = contains(text, "Operation not permitted") || contains(text, "Permission denied");
+  if (signs.enclosure) return enclosed();
   if (is_wsl1(signs)) return wsl1();
   if (outcome.timed_out)
     return {"timed-out",

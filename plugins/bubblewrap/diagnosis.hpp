@@ -11,6 +11,7 @@ namespace ccbox::bubblewrap {
 // What can be read without starting anything. Absent: the kernel has no such switch.
 struct host_signs {
   bool root = false;
+  bool enclosure = false;  // of ccbox
   bool container = false;  // Docker, Podman or their kin
   std::string kernel_release;
   std::optional<long> max_user_namespaces;

@@ -79,6 +79,14 @@ TEST_CASE("user namespaces that a switch turns off are named with the switch") {
   CHECK_FALSE(diagnose_signs(unprivileged_off));
 }
 
+TEST_CASE("an enclosure of ccbox around is the reason, whatever else there is to see") {
+  auto enclosed = docker();
+  enclosed.enclosure = true;
+  REQUIRE(diagnose_signs(enclosed));
+  CHECK(diagnose_signs(enclosed)->cause == "inside-enclosure");
+  CHECK(after(no_permissions, enclosed).cause == "inside-enclosure");
+}
+
 TEST_CASE("a kernel without user namespaces is told from one that turns them off") {
   const auto found = after(
       "bwrap: Creating new namespace failed, likely because the kernel does not support user namespaces.  "
