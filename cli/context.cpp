@@ -33,9 +33,10 @@ result<std::string> absolute_path(const std::string& path, const host_facts& hos
   }
   if (path.front() == '/') return path;
   if (host.current_directory.empty()) {
-    return error{error_code::invalid_argument,
-                 "relative path " + quoted(path) + ", but the current directory has been deleted",
-                 "change to a directory that exists, or give an absolute path"};
+    return error{
+        error_code::invalid_argument,
+        "relative path " + quoted(path) + ", but the current directory has no path: " + no_current_path,
+        "change to a directory that exists, or give an absolute path"};
   }
   if (path == ".") return host.current_directory;
   const bool at_root = host.current_directory == "/";

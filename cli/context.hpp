@@ -49,6 +49,9 @@ struct cli_context : policy_context {
 // `depth`: quick where a launch follows and proves the rest.
 result<std::unique_ptr<cli_context>> load_context(const config_options& options, ccbox_probe_depth depth);
 
+// Why host_facts::current_directory can be empty.
+constexpr char no_current_path[] = "it has been deleted, or the path is too long";
+
 // `path` made absolute against the current directory; `.` and `..` are left to the kernel of the host.
 result<std::string> absolute_path(const std::string& path, const host_facts& host);
 

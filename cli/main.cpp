@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <boost/system/system_error.hpp>
 #include <csignal>
 #include <exception>
 
@@ -69,12 +70,14 @@ void open_standard_descriptors() {
   }
 }
 
-// A write to a pipe without reader answers EPIPE. Ignoring the signal would be inherited; a handler is not.
-void tolerate_broken_pipes() {
+// A write to a pipe without reader answers EPIPE, one over the caller's RLIMIT_FSIZE (memory files count too)
+// EFBIG. Ignoring the signals would be inherited; a handler is not.
+void tolerate_failing_writes() {
   struct sigaction action {};
   action.sa_handler = [](int) {};
   action.sa_flags = SA_RESTART;
-  ::sigaction(SIGPIPE, &action, nullptr);
+  for (const int number : {SIGPIPE, SIGXFSZ})
+    ::sigaction(number, &action, nullptr);
 }
 
 int dispatch(const words& arguments) {
@@ -114,9 +117,13 @@ int dispatch(const words& arguments) {
 
 int main(int argc, char** argv) {
   ccbox::open_standard_descriptors();
-  ccbox::tolerate_broken_pipes();
+  ccbox::tolerate_failing_writes();
   try {
-    return ccbox::dispatch({argv + std::min(argc, 1), argv + argc});
+    return ccbox::exit_code(ccbox::dispatch({argv + std::min(argc, 1), argv + argc}));
+  } catch (const boost::system::system_error& e) {
+    ccbox::error failed = ccbox::system_error("", "", e.code().value());
+    failed.what = std::string("internal error: ") + e.what();
+    return ccbox::report(failed);
   } catch (const std::exception& e) {
     return ccbox::report({ccbox::error_code::failed, std::string("internal error: ") + e.what(), {}});
   }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <boost/json.hpp>
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
 
 namespace ccbox {
@@ -38,8 +39,24 @@ void warn(std::string_view text) {
   write_all(STDERR_FILENO, "ccbox: warning: " + printable(text) + "\n");
 }
 
+namespace {
+
+int print_failure = 0;  // errno of the first
+
+}  // namespace
+
 void print(std::string_view text) {
-  write_all(STDOUT_FILENO, text);
+  if (print_failure == 0 && !write_all(STDOUT_FILENO, text)) print_failure = errno;
+}
+
+error lost_output(int error_number) {
+  return system_error("write to standard output", "", error_number, "what was printed is incomplete");
+}
+
+int exit_code(int code) {
+  if (print_failure == 0) return code;
+  if (print_failure == EPIPE) return exit_signal_base + SIGPIPE;
+  return report(lost_output(print_failure));
 }
 
 namespace {
@@ -115,6 +132,10 @@ json::value to_json(const error& e) {
   json::object object{{"code", to_string(e.code)}, {"what", e.what}};
   if (!e.hint.empty()) object["hint"] = e.hint;
   return object;
+}
+
+std::string json_error_line(const error& e) {
+  return json::serialize(json::object{{"type", "error"}, {"error", to_json(e)}}) + "\n";
 }
 
 }  // namespace ccbox

@@ -23,10 +23,16 @@ constexpr int exit_signal_base = 128;     // + signal number
 int report(const error& e);
 void warn(std::string_view text);
 
-// All of `text` to descriptor `fd`, waiting where it must. False once nobody reads it any more.
+// All of `text` to descriptor `fd`, waiting where it must. False, and errno, if it cannot be written.
 bool write_all(int fd, std::string_view text);
-void print(std::string_view text);                 // to standard output
+void print(std::string_view text);                 // to standard output; what fails is kept for exit_code()
 void print_json(const boost::json::value& value);  // one document, indented, with a newline
+
+// `code`, unless a part of the answer was lost: a full disk is an error like any other, and a reader that has
+// gone away ends the program as SIGPIPE would.
+int exit_code(int code);
+// "write to standard output: No space left on device (ENOSPC)"
+error lost_output(int error_number);
 
 // Columns aligned by their widest cell; the last one is free. Rows may be shorter than others.
 std::string aligned(const std::vector<std::vector<std::string>>& rows, std::string_view indent = "");
@@ -36,5 +42,7 @@ enum class tone { good, bad, attention, strong };
 std::string toned(tone how, std::string_view text);
 
 boost::json::value to_json(const error& e);
+// {"type":"error","error":{…}} and a newline: an error among the lines of `run --json`.
+std::string json_error_line(const error& e);
 
 }  // namespace ccbox

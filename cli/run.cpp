@@ -22,20 +22,24 @@ int run_command(const words& arguments) {
   parsed p = parse_or_report(parser, arguments, 1, any_number);
   if (p.finished) return p.exit_code;
 
+  const auto refuse = [&](const error& e) {
+    if (request.json) print(json_error_line(e));
+    return report(e);
+  };
   if (p.rest[0].empty())
-    return report({error_code::invalid_argument, "the command is empty", parser.usage()});
+    return refuse({error_code::invalid_argument, "the command is empty", parser.usage()});
   if (pty && *pty != "auto") {
     if (*pty != "always" && *pty != "never") {
-      return report({error_code::invalid_argument, "--pty " + quoted(*pty) + ": no such choice",
+      return refuse({error_code::invalid_argument, "--pty " + quoted(*pty) + ": no such choice",
                      "auto, always or never"});
     }
     request.pty = *pty == "always" ? run_request::pty_use::always : run_request::pty_use::never;
   }
   const host_facts host = gather_host_facts();
   auto sandbox = build_request(wanted, host);
-  if (!sandbox) return report(sandbox.error());
+  if (!sandbox) return refuse(sandbox.error());
   auto context = load_context(config, CCBOX_PROBE_QUICK);
-  if (!context) return report(context.error());
+  if (!context) return refuse(context.error());
   request.spec = std::move(sandbox->spec);
   request.env = std::move(sandbox->env);
   request.command = std::move(p.rest);

@@ -13,6 +13,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/json.hpp>
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <exception>
@@ -106,7 +107,7 @@ class runner {
     if (auto ok = choose_descriptors(how); !ok) co_return refuse(ok.error());
     auto started = co_await session_->exec(std::move(how));
     if (!started) {
-      refuse(started.error());
+      refuse(hinting_at_view(started.error()));
       co_return started.error().code == error_code::not_found ? exit_not_found
       : started.error().code == error_code::permission_denied ? exit_not_executable
                                                               : exit_refused;
@@ -125,6 +126,20 @@ class runner {
     if (ended) co_return ended->code();
     if (!stop_signal_) refuse(ended.error());
     co_return exit_signal_base + SIGKILL;
+  }
+
+  // Programs are looked up inside, where most of the host is not.
+  error hinting_at_view(error e) const {
+    if (!e.hint.empty()) return e;
+    if (e.code == error_code::not_found) {
+      e.hint = request_.command[0].find('/') == std::string::npos
+                   ? "no directory of PATH inside has it; `ccbox explain` lists what is there"
+                   : "it, or the interpreter in its first line, is not inside; `ccbox explain` lists what is "
+                     "there";
+    } else if (e.code == error_code::permission_denied) {
+      e.hint = "it must be a file that this user may execute: chmod +x, or name its interpreter";
+    }
+    return e;
   }
 
   // A descriptor that is a terminal comes from the pty inside; the others go in as they are.
@@ -231,11 +246,13 @@ class runner {
   }
 
   // What was published while the launch went on waits for the handle.
-  void print_line(const json::value& value) {
-    std::string line = json::serialize(value) + "\n";
+  void print_line(const json::value& value) { write_line(json::serialize(value) + "\n"); }
+
+  void write_line(const std::string& line) {
     if (!handle_printed_) {
       held_back_ += line;
     } else if (reader_is_there_ && !write_all(STDOUT_FILENO, line)) {
+      if (errno != EPIPE) report(lost_output(errno));
       reader_is_there_ = false;
       asio::co_spawn(io_, end_command(SIGPIPE), [](std::exception_ptr failure) {
         if (failure) std::rethrow_exception(failure);
@@ -253,7 +270,7 @@ class runner {
   int refuse(const error& e) {
     if (request_.json) {
       handle_printed_ = true;
-      print_line(json::object{{"type", "error"}, {"error", to_json(e)}});
+      write_line(json_error_line(e));
     }
     return report(e);
   }

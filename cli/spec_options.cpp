@@ -58,6 +58,8 @@ result<std::string> host_path(const std::string& path, const host_facts& host) {
 
 result<void> add_mount(sandbox_spec& spec, const host_facts& host, const std::string& option,
                        const std::string& path, const std::string& guest, bool read_only) {
+  if (path.empty())
+    return bad_value(option, guest.empty() ? "" : ":" + guest, "an empty path", "name a file or directory");
   auto absolute = host_path(path, host);
   if (!absolute) return absolute.error();
   if (!guest.empty() && guest.front() != '/') {
@@ -110,7 +112,7 @@ result<void> bind_current_directory(sandbox_spec& spec, const host_facts& host) 
   const auto refuse = [&](const std::string& why) {
     return error{error_code::invalid_argument, "nothing is bound, and " + why, remedy};
   };
-  if (directory.empty()) return refuse("the current directory has been deleted");
+  if (directory.empty()) return refuse(std::string("the current directory has no path: ") + no_current_path);
   if (directory == "/") return refuse("the current directory is /: the whole host would be writable");
   for (std::string above = host.home; above.size() > 1;
        above.resize(std::max<std::size_t>(above.rfind('/'), 1))) {

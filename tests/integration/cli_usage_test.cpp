@@ -116,7 +116,7 @@ TEST_CASE("a deleted current directory is refused with a clear message") {
   const std::string script = "mkdir gone && cd gone && rmdir ../gone && exec " + ccbox_program() + " run ";
   const auto result = run({"sh", "-c", script + "-- true"}, in(work));
   CHECK(result.code == 125);
-  CHECK(contains(result.err, "the current directory has been deleted"));
+  CHECK(contains(result.err, "the current directory has no path: it has been deleted"));
   CHECK(contains(result.err, "--bind"));
   const auto elsewhere = run(
       {"sh", "-c", script + "--quiet --without fs_name_deny --bind " + work.path() + " -- pwd"}, in(work));

@@ -1,0 +1,140 @@
+// What the caller's circumstances can do to ccbox: full disks, low limits, an enclosure around it. It answers
+// with an error that names the remedy, never with silence.
+#include <fcntl.h>
+#include <sys/resource.h>
+
+#include <string>
+
+#include "cli_support.hpp"
+
+using namespace ccbox::test;
+
+namespace {
+
+// ccbox with `words`, after `setup` in a shell.
+finished after(const std::string& setup, const arguments& words, const temporary_directory& work) {
+  return run(arguments{"/bin/sh", "-c", setup + "; exec \"$@\"", "sh"} + words, in(work));
+}
+
+}  // namespace
+
+TEST_CASE("an answer that does not fit on the disk is an error") {
+  const temporary_directory work;
+  for (const arguments& words : {arguments{"version"},
+                                 {"--help"},
+                                 {"run", "--help"},
+                                 {"explain"},
+                                 {"plugins", "--json"},
+                                 {"check", "path", "x"},
+                                 {"wrap", "--without", "fs_name_deny", "true"}}) {
+    CAPTURE(words[0]);
+    const auto result = after("exec >/dev/full", arguments{ccbox_program()} + words, work);
+    CHECK(result.code == 125);
+    CHECK(contains(result.err, "ccbox: error: write to standard output: No space left on device (ENOSPC)"));
+  }
+}
+
+TEST_CASE("an answer whose reader has gone away ends as by SIGPIPE, in silence") {
+  const temporary_directory work;
+  const auto result = after("exec 3>&1; { sleep 0.2; \"$@\" 3>&-; echo code $? >&3; } | true; exit 0",
+                            {ccbox_program(), "explain"}, work);
+  CHECK(result.out == "code 141\n");
+  CHECK(result.err == "");
+}
+
+TEST_CASE("events that do not fit on the disk end the run with an error line") {
+  const temporary_directory work;
+  const auto result = after("exec >/dev/full", run_words + arguments{"--json", "--", "sleep", "1000"}, work);
+  CHECK(result.code == 141);
+  CHECK(contains(result.err, "ENOSPC"));
+}
+
+TEST_CASE("limits of the caller that are too low are named") {
+  const temporary_directory work;
+  const auto no_files = after("ulimit -n 16", run_words + arguments{"--", "true"}, work);
+  CHECK(no_files.code == 125);
+  CHECK(contains(no_files.err, "EMFILE"));
+  CHECK(contains(no_files.err, "ccbox: hint: raise the limit of open files"));
+  const auto fewest = after("ulimit -n 6", run_words + arguments{"--", "true"}, work);
+  CHECK(fewest.code == 125);
+  CHECK(contains(fewest.err, "ccbox: hint: raise the limit of open files"));
+  const auto no_size = after("ulimit -f 0", run_words + arguments{"--", "true"}, work);
+  CHECK_FALSE(no_size.signalled);
+  CHECK(no_size.code == 125);
+  CHECK(contains(no_size.err, "EFBIG"));
+  CHECK(contains(no_size.err, "ulimit -f"));
+}
+
+TEST_CASE("a memory limit that no enclosure starts with is named") {
+  const temporary_directory work;
+  const auto result = run(run_words + arguments{"--memory", "4K", "--", "/bin/true"}, in(work));
+  // Where there is no cgroup the limit is the command's alone, and ends it.
+  if (result.code == 125) CHECK(contains(result.err, "limits.memoryBytes is 4096"));
+  CHECK(result.code != 0);
+}
+
+TEST_CASE("inside an enclosure ccbox says that it is in one") {
+  const temporary_directory work;
+  const arguments outer =
+      run_words +
+      arguments{"--ro", CCBOX_TEST_SOURCE_DIR, "--ro", CCBOX_TEST_BINARY_DIR, "--bind", ".", "--"};
+  const auto nested = run(outer + run_words + arguments{"--bind", ".", "--", "true"}, in(work));
+  CHECK(nested.code == 125);
+  CHECK(contains(nested.err, "inside an enclosure of ccbox already"));
+  const auto doctor = run(outer + arguments{ccbox_program(), "doctor"}, in(work));
+  CHECK(doctor.code == 1);
+  CHECK(contains(doctor.out, "inside an enclosure of ccbox already"));
+}
+
+TEST_CASE("a failed launch is one error, not a log line besides") {
+  const temporary_directory work;
+  const auto result =
+      run(run_words +
+              arguments{"--plugins",
+                        work.write("p.yaml", "plugins:\n  - path: " CCBOX_TEST_BINARY_DIR
+                                             "/plugins/bubblewrap.so\n    options: {bwrap: /bin/false}\n"),
+                        "--", "true"},
+          in(work));
+  CHECK(result.code == 125);
+  CHECK(result.err.starts_with("ccbox: error: "));
+  CHECK_FALSE(contains(result.err, "level="));
+}
+
+TEST_CASE("where no plugin could be loaded the reason is in the message") {
+  const temporary_directory work;
+  const std::string manifest = work.write("p.yaml", "plugins:\n  - path: " CCBOX_TEST_BINARY_DIR
+                                                    "/plugins/bubblewrap.so\n    sha256: " +
+                                                        std::string(64, '0') + "\n");
+  const auto result = run(run_words + arguments{"--plugins", manifest, "--", "true"}, in(work));
+  CHECK(result.code == 125);
+  CHECK(contains(result.err, "no backend is available on this host: "));
+  CHECK(contains(result.err, "sha256"));
+}
+
+TEST_CASE("run --json prints every refusal as a line of JSON") {
+  const temporary_directory work;
+  for (const arguments& words : {arguments{"--spec", "missing.json", "true"},
+                                 {"--plugins", "missing.yaml", "true"},
+                                 {"--pty", "perhaps", "true"},
+                                 {""}}) {
+    const auto result = run(run_words + arguments{"--json"} + words, in(work));
+    CHECK(result.code == 125);
+    CHECK(result.out.starts_with(R"({"type":"error","error":{"code":")"));
+  }
+}
+
+TEST_CASE("a command that is not found or cannot be executed comes with a remedy") {
+  const temporary_directory work;
+  CHECK(contains(enclosed(work, {"no-such-program-here"}).err, "ccbox: hint: no directory of PATH"));
+  CHECK(contains(enclosed(work, {"./missing"}).err, "ccbox: hint: it, or the interpreter"));
+  CHECK(contains(enclosed(work, {"/usr"}).err, "ccbox: hint: it must be a file"));
+}
+
+TEST_CASE("a home that no file system would take is replaced") {
+  const temporary_directory work;
+  auto options = in(work);
+  options.extra_env = {"HOME=/" + std::string(300, 'h')};
+  const auto result = run(run_words + arguments{"--", "printenv", "HOME"}, options);
+  CHECK(result.code == 0);
+  CHECK(result.out == "/run/ccbox/home\n");
+}
