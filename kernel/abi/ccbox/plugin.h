@@ -9,8 +9,8 @@
  *  - Arrays of structs come with a stride: step by the stride, never by your own sizeof.
  *  - A ccbox_str is {pointer, length}, any bytes, no terminator, borrowed for the duration of the call.
  *  - Neither side frees the other's memory. Results go into sinks and buffers that the caller owns.
- *  - A function that can fail returns a ccbox_status and writes one line of text, naming the object, the
- * cause and the remedy, into the caller's ccbox_text.
+ *  - A function that can fail returns a ccbox_status and writes one line of text, naming the object, the cause
+ *    and the remedy, into the caller's ccbox_text.
  *  - No exception may leave a function of this ABI.
  *  - A rule bit that a plugin does not know is a bit that it cannot enforce: never echo unknown bits back.
  *
@@ -37,17 +37,17 @@ extern "C" {
 #endif
 
 /* True if `member` of the struct that `ptr` points to lies inside the size its filler declared. */
-#define CCBOX_HAS(ptr, type, member) ((ptr)->size >= offsetof(type, member) + sizeof(((type*)0)->member))
+#define CCBOX_HAS(ptr, type, member) \
+  ((ptr)->size >= offsetof(type, member) + sizeof(((type *)0)->member))
 
 typedef struct ccbox_str {
-  const char* ptr;
+  const char *ptr;
   size_t len;
 } ccbox_str;
 
-/* A caller-owned buffer for one line of text. The callee writes at most `capacity` bytes and sets `length`.
- */
+/* A caller-owned buffer for one line of text. The callee writes at most `capacity` bytes and sets `length`. */
 typedef struct ccbox_text {
-  char* ptr;
+  char *ptr;
   size_t capacity;
   size_t length;
 } ccbox_text;
@@ -63,15 +63,14 @@ enum {
 };
 
 /* Rule bits: one enforceable promise each. required & ~enforced must be 0 for a launch. */
-#define CCBOX_RULE_FS_BINDS_ONLY ((uint64_t)1 << 0)  /* nothing of the host is visible but what is bound */
-#define CCBOX_RULE_FS_READ_DENY ((uint64_t)1 << 1)   /* named paths cannot be read */
-#define CCBOX_RULE_FS_WRITE_DENY ((uint64_t)1 << 2)  /* named paths cannot be written, renamed or removed */
-#define CCBOX_RULE_FS_NAME_DENY ((uint64_t)1 << 3)   /* names that match cannot be created */
-#define CCBOX_RULE_EXEC_DENY ((uint64_t)1 << 4)      /* named programs cannot be executed */
-#define CCBOX_RULE_NET_PROXY_ONLY ((uint64_t)1 << 5) /* no way out but the session's proxies */
-#define CCBOX_RULE_PID_ISOLATION ((uint64_t)1 << 6)  /* no host process is visible or can be signalled */
-#define CCBOX_RULE_RESOURCE_LIMITS \
-  ((uint64_t)1 << 7) /* processes inherit the limits the kernel of ccbox sets */
+#define CCBOX_RULE_FS_BINDS_ONLY ((uint64_t)1 << 0)   /* nothing of the host is visible but what is bound */
+#define CCBOX_RULE_FS_READ_DENY ((uint64_t)1 << 1)    /* named paths cannot be read */
+#define CCBOX_RULE_FS_WRITE_DENY ((uint64_t)1 << 2)   /* named paths cannot be written, renamed or removed */
+#define CCBOX_RULE_FS_NAME_DENY ((uint64_t)1 << 3)    /* names that match cannot be created */
+#define CCBOX_RULE_EXEC_DENY ((uint64_t)1 << 4)       /* named programs cannot be executed */
+#define CCBOX_RULE_NET_PROXY_ONLY ((uint64_t)1 << 5)  /* no way out but the session's proxies */
+#define CCBOX_RULE_PID_ISOLATION ((uint64_t)1 << 6)   /* no host process is visible or can be signalled */
+#define CCBOX_RULE_RESOURCE_LIMITS ((uint64_t)1 << 7) /* processes inherit the limits the kernel of ccbox sets */
 #define CCBOX_RULE_KERNEL_BOUNDARY ((uint64_t)1 << 8) /* the workload runs on a kernel of its own */
 
 /* ---- what the host gives to a plugin -------------------------------------------------------------- */
@@ -82,13 +81,13 @@ enum { CCBOX_DEBUG = 0, CCBOX_INFO = 1, CCBOX_WARN = 2, CCBOX_ERROR = 3 };
 typedef struct ccbox_host {
   uint32_t size;
   uint32_t abi_minor;
-  void* ctx;
+  void *ctx;
   /* [any] One log line, without secrets. Text of a sandboxed process is quoted by the host. */
-  void (*log)(void* ctx, ccbox_level level, ccbox_str text);
+  void (*log)(void *ctx, ccbox_level level, ccbox_str text);
   /* [any] An event for a session's stream: `type` names it, `json` is its body (one JSON object). */
-  ccbox_status (*emit)(void* ctx, ccbox_str session_id, ccbox_str type, ccbox_str json);
+  ccbox_status (*emit)(void *ctx, ccbox_str session_id, ccbox_str type, ccbox_str json);
   /* [any] A host extension such as "ccbox.NAME/1", or NULL. Lives as long as the process. */
-  const void* (*get_extension)(void* ctx, ccbox_str name);
+  const void *(*get_extension)(void *ctx, ccbox_str name);
 } ccbox_host;
 
 /* One option of the manifest entry, `options: {key: value}`; values are the scalars as written. */
@@ -100,7 +99,7 @@ typedef struct ccbox_option {
 typedef struct ccbox_config {
   uint32_t size;
   uint32_t option_stride;
-  const ccbox_option* options;
+  const ccbox_option *options;
   size_t option_count;
 } ccbox_config;
 
@@ -115,17 +114,16 @@ typedef struct ccbox_plugin_descriptor {
   ccbox_str version; /* the plugin's own */
   /* [main] Makes an instance. `host` lives until destroy returns. An option it does not know is an error that
    * names the option. Starts no thread before it is called. Limit: 1 s. */
-  ccbox_status (*create)(const ccbox_host* host, const ccbox_config* config, ccbox_plugin** out,
-                         ccbox_text* error);
+  ccbox_status (*create)(const ccbox_host *host, const ccbox_config *config, ccbox_plugin **out, ccbox_text *error);
   /* [main] Ends every thread of the instance and frees it. Never fails. Limit: 1 s. */
-  void (*destroy)(ccbox_plugin* plugin);
+  void (*destroy)(ccbox_plugin *plugin);
   /* [any] The extension table called `name`, or NULL. Lives until destroy. */
-  const void* (*get_extension)(ccbox_plugin* plugin, ccbox_str name);
+  const void *(*get_extension)(ccbox_plugin *plugin, ccbox_str name);
 } ccbox_plugin_descriptor;
 
 /* The one exported symbol; the major version is in its name. Returns a static descriptor. */
-CCBOX_EXPORT const ccbox_plugin_descriptor* ccbox_plugin_v1(void);
-typedef const ccbox_plugin_descriptor* (*ccbox_plugin_entry)(void);
+CCBOX_EXPORT const ccbox_plugin_descriptor *ccbox_plugin_v1(void);
+typedef const ccbox_plugin_descriptor *(*ccbox_plugin_entry)(void);
 
 /* ---- extension "ccbox.backend/1" ------------------------------------------------------------------ */
 
@@ -148,24 +146,23 @@ typedef struct ccbox_probe_result {
   uint32_t available;        /* 1: can start enclosures here */
   uint32_t requires_install; /* 1: `hint` names packages to install */
   uint32_t reserved;
-  uint64_t enforced; /* the rule bits it can enforce on this host */
-  ccbox_text note;   /* what it is, one line */
-  ccbox_text hint;   /* when not available: what the operator can do, one line */
-  ccbox_text cause;  /* when not available: a word for machines, e.g. "missing-tool", "no-user-namespaces" */
+  uint64_t enforced;         /* the rule bits it can enforce on this host */
+  ccbox_text note;           /* what it is, one line */
+  ccbox_text hint;           /* when not available: what the operator can do, one line */
+  ccbox_text cause;          /* when not available: a word for machines, e.g. "missing-tool", "no-user-namespaces" */
 } ccbox_probe_result;
 
-/* A concrete rule of the compiled policy. Unknown kinds and flags are covered by `bit`: a backend that claims
- * a bit must handle every kind of this header version that carries it. */
+/* A concrete rule of the compiled policy. Unknown kinds and flags are covered by `bit`: a backend that claims a
+ * bit must handle every kind of this header version that carries it. */
 typedef uint32_t ccbox_rule_kind;
 enum {
   CCBOX_KIND_MOUNT = 1,      /* bind host path `path` at `guest_path`; bit FS_BINDS_ONLY */
   CCBOX_KIND_READ_DENY = 2,  /* `path` and what is below cannot be read; bit FS_READ_DENY */
   CCBOX_KIND_WRITE_DENY = 3, /* `path` and what is below cannot be written, renamed, removed; FS_WRITE_DENY */
-  CCBOX_KIND_NAME_DENY =
-      4, /* glob under `guest_path` (a writable root): matching names cannot be made; FS_NAME_DENY */
-  CCBOX_KIND_NAME_EXEMPT = 5, /* glob that NAME_DENY does not cover, e.g. the samples under .git/hooks */
-  CCBOX_KIND_EXEC_DENY = 6,   /* `path` (or glob) cannot be executed; EXEC_DENY */
-  CCBOX_KIND_EXEC_GRANT = 7   /* tree re-opened for executing */
+  CCBOX_KIND_NAME_DENY = 4,  /* glob under `guest_path` (a writable root): matching names cannot be made; FS_NAME_DENY */
+  CCBOX_KIND_NAME_EXEMPT = 5,/* glob that NAME_DENY does not cover, e.g. the samples under .git/hooks */
+  CCBOX_KIND_EXEC_DENY = 6,  /* `path` (or glob) cannot be executed; EXEC_DENY */
+  CCBOX_KIND_EXEC_GRANT = 7  /* tree re-opened for executing */
 };
 
 enum {
@@ -182,10 +179,8 @@ typedef struct ccbox_rule {
   ccbox_rule_kind kind;
   uint32_t flags;
   uint64_t bit;
-  ccbox_str
-      path; /* absolute host path or glob; NAME kinds: a glob relative to guest_path or one path inside */
-  ccbox_str guest_path; /* absolute path inside; empty: no mount shows it. NAME kinds: the writable root it is
-                           for */
+  ccbox_str path;       /* absolute host path or glob; NAME kinds: a glob relative to guest_path or one path inside */
+  ccbox_str guest_path; /* absolute path inside; empty: no mount shows it. NAME kinds: the writable root it is for */
   ccbox_str reason;     /* for people */
 } ccbox_rule;
 
@@ -198,7 +193,7 @@ enum {
 typedef struct ccbox_plan_request {
   uint32_t size;
   uint32_t rule_stride;
-  const ccbox_rule* rules;
+  const ccbox_rule *rules;
   size_t rule_count;
   uint64_t required; /* bits this launch relies on */
   uint64_t waived;   /* bits the spec gave up by name: do not apply their rules */
@@ -207,11 +202,10 @@ typedef struct ccbox_plan_request {
   ccbox_str home;    /* absolute, inside; must exist, private to the session, unless a mount covers it */
   ccbox_str tmpdir;  /* absolute, inside; must exist, private to the session */
   ccbox_network network;
-  uint32_t uid; /* the caller's ids */
+  uint32_t uid;      /* the caller's ids */
   uint32_t gid;
-  int32_t channel_fd; /* number under which the started process finds the control channel */
-  int32_t
-      init_fd; /* number under which the started process finds ccbox-init's executable, open for reading */
+  int32_t channel_fd;  /* number under which the started process finds the control channel */
+  int32_t init_fd;     /* number under which the started process finds ccbox-init's executable, open for reading */
   ccbox_str init_path; /* ccbox-init on the host, for backends that cannot pass descriptors */
 } ccbox_plan_request;
 
@@ -219,30 +213,28 @@ typedef struct ccbox_plan_request {
 typedef struct ccbox_plan_sink {
   uint32_t size;
   uint32_t reserved;
-  void* ctx;
+  void *ctx;
   /* Appends to the argv that the kernel starts. It must end in running ccbox-init with `--channel N`. */
-  void (*argument)(void* ctx, ccbox_str text);
+  void (*argument)(void *ctx, ccbox_str text);
   /* Environment of the launcher alone; it starts from empty. Commands get theirs from init. */
-  void (*environment)(void* ctx, ccbox_str name, ccbox_str value);
+  void (*environment)(void *ctx, ccbox_str name, ccbox_str value);
   /* A sealed, read-only file. Returns the descriptor number under which the started process finds it. */
-  int32_t (*file)(void* ctx, ccbox_str label, ccbox_str bytes);
-  /* A host path, opened O_PATH without following any symbolic link when the plan is started; the start fails
-   * if it cannot be. Returns the descriptor number under which the started process finds it. */
-  int32_t (*open_path)(void* ctx, ccbox_str host_path);
+  int32_t (*file)(void *ctx, ccbox_str label, ccbox_str bytes);
+  /* A host path, opened O_PATH without following any symbolic link when the plan is started; the start fails if it
+   * cannot be. Returns the descriptor number under which the started process finds it. */
+  int32_t (*open_path)(void *ctx, ccbox_str host_path);
   /* Which layer enforces rule number `index`, for explain: "mount: read-only bind over it". */
-  void (*layer)(void* ctx, size_t index, ccbox_str text);
+  void (*layer)(void *ctx, size_t index, ccbox_str text);
   /* The bits that this very plan enforces. Called once. */
-  void (*enforces)(void* ctx, uint64_t bits);
-  /* CCBOX_PLAN_* flags. The host refuses a plan with a flag that it does not know: isolation may rest on it.
-   */
-  void (*flags)(void* ctx, uint32_t flags);
+  void (*enforces)(void *ctx, uint64_t bits);
+  /* CCBOX_PLAN_* flags. The host refuses a plan with a flag that it does not know: isolation may rest on it. */
+  void (*flags)(void *ctx, uint32_t flags);
 } ccbox_plan_sink;
 
 enum {
-  /* Start argv in a user namespace where every id maps to itself. Only for a root caller: its files and those
-   * of others keep their owners, and its capabilities count in the enclosure only. The mount namespace is a
-   * new one too, which hears of no mount that the host makes later, and in which what is mounted at and below
-   * /dev is read-only. */
+  /* Start argv in a user namespace where every id maps to itself. Only for a root caller: its files and those of
+   * others keep their owners, and its capabilities count in the enclosure only. The mount namespace is a new one too,
+   * which hears of no mount that the host makes later, and in which what is mounted at and below /dev is read-only. */
   CCBOX_PLAN_IDENTITY_USERNS = 1u << 0,
   /* There is no boundary: ccbox-init runs as an ordinary process of the host. Backend `none`. */
   CCBOX_PLAN_UNCONFINED = 1u << 1
@@ -254,11 +246,11 @@ typedef struct ccbox_backend {
   /* "native", "microvm" or "none": how the specification's SandboxBackend names it. */
   ccbox_str kind;
   /* [main] What this host offers. Once at boot. */
-  ccbox_status (*probe)(ccbox_plugin* plugin, const ccbox_probe_request* request, ccbox_probe_result* result,
-                        ccbox_text* error);
+  ccbox_status (*probe)(ccbox_plugin *plugin, const ccbox_probe_request *request, ccbox_probe_result *result,
+                        ccbox_text *error);
   /* [any] How to start the enclosure. Starts nothing, writes nothing. Limit: 50 ms. */
-  ccbox_status (*plan)(ccbox_plugin* plugin, const ccbox_plan_request* request, const ccbox_plan_sink* sink,
-                       ccbox_text* error);
+  ccbox_status (*plan)(ccbox_plugin *plugin, const ccbox_plan_request *request, const ccbox_plan_sink *sink,
+                       ccbox_text *error);
 } ccbox_backend;
 
 #ifdef __cplusplus
