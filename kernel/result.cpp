@@ -62,7 +62,8 @@ error system_error(std::string_view call, std::string_view object, int error_num
   e.hint = std::move(hint);
   // Whatever the call was for, these have one cause.
   if (error_number == EMFILE) e.hint = "raise the limit of open files: ulimit -n 256";
-  if (error_number == EFBIG) e.hint = "raise the limit of file sizes (ulimit -f), which counts memory files too";
+  if (error_number == EFBIG)
+    e.hint = "raise the limit of file sizes (ulimit -f), which counts memory files too";
   return e;
 }
 
