@@ -19,6 +19,7 @@
 #include "log.hpp"
 #include "os.hpp"
 #include "syscall_filter.hpp"
+#include "watched_descriptor.hpp"
 
 namespace ccbox {
 namespace {
@@ -189,8 +190,7 @@ struct enclosure::impl : std::enable_shared_from_this<impl> {
     ready.open();
     deadline.cancel();
     channel.close();
-    boost::system::error_code ignored;
-    launcher_end.close(ignored);
+    unwatch_and_close(launcher_end);
     for (auto& [id, c] : commands) {
       c->answered.open();
       c->exited.open();
@@ -265,19 +265,23 @@ struct enclosure::impl : std::enable_shared_from_this<impl> {
   }
 
   static asio::awaitable<void> watch_launcher(std::shared_ptr<impl> self) {
-    co_await self->launcher_end.async_wait(asio::posix::stream_descriptor::wait_read,
-                                           asio::as_tuple(asio::use_awaitable));
-    if (self->over.is_open()) co_return;
+    // A wait may end for no reason where several threads run the loop: the launcher's state decides.
+    std::optional<exit_status> status;
+    while (!status) {
+      const auto [failure] = co_await self->launcher_end.async_wait(asio::posix::stream_descriptor::wait_read,
+                                                                    asio::as_tuple(asio::use_awaitable));
+      if (failure || self->over.is_open()) co_return;
+      status = self->launcher.try_wait();
+    }
     // What init said before it ended still counts.
     for (;;) {
       auto f = self->channel.try_receive();
       if (!f || !self->accept(std::move(*f))) break;
     }
-    const auto status = self->launcher.try_wait();
-    if (status && status->signalled) {
+    if (status->signalled) {
       self->set_reason("the launcher was killed by signal " + std::to_string(status->value));
     } else {
-      self->set_reason("the launcher ended with code " + std::to_string(status ? status->value : 255));
+      self->set_reason("the launcher ended with code " + std::to_string(status->value));
     }
     self->finish();
   }

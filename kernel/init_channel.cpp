@@ -8,6 +8,8 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <deque>
 
+#include "watched_descriptor.hpp"
+
 namespace ccbox {
 namespace {
 
@@ -201,8 +203,7 @@ void init_channel::close() {
   if (!impl_->broken) impl_->broken = ended();
   if (!impl_->socket.is_open()) return;
   ::shutdown(impl_->socket.native_handle(), SHUT_RDWR);
-  boost::system::error_code ignored;
-  impl_->socket.close(ignored);
+  unwatch_and_close(impl_->socket);
   impl_->queue.clear();
 }
 

@@ -14,6 +14,7 @@
 
 #include "gate.hpp"
 #include "log.hpp"
+#include "watched_descriptor.hpp"
 
 namespace ccbox {
 namespace {
@@ -37,8 +38,7 @@ struct output_pump::impl {
   gate settled;    // the end was reached, or nobody waits for it any more
 
   void end() {
-    boost::system::error_code ignored;
-    source.close(ignored);
+    unwatch_and_close(source);
     caught_up.open();
     settled.open();
     patience.cancel();

@@ -245,7 +245,10 @@ TEST_CASE("twelve sessions in one directory run at once on several threads") {
       std::vector<std::future<int>> codes;
       const auto work = [](sandbox_port& p, std::string directory, int number) -> asio::awaitable<int> {
         auto s = co_await p.launch(test::spec_for("s" + std::to_string(number), "bubblewrap", directory));
-        if (!s) co_return -1;
+        if (!s) {
+          MESSAGE(s.error().what);
+          co_return -1;
+        }
         int sum = 0;
         for (int i = 0; i < 5; ++i) {
           auto e = co_await (*s)->exec(
