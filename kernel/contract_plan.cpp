@@ -217,7 +217,7 @@ void ten_thousand_mounts_do_no_harm(const subject& s) {
   auto input = ordinary_input(s);
   std::vector<rule_input> mounts;
   for (int n = 0; n < 10'000; ++n) {
-    const auto path = s.directory + "/work/mount-" + std::to_string(n);
+    const auto path = s.directory + "/tree/mount-" + std::to_string(n);
     mounts.push_back({CCBOX_KIND_MOUNT, CCBOX_RULE_EXISTS | CCBOX_RULE_DIRECTORY, CCBOX_RULE_FS_BINDS_ONLY,
                       path, path, "mount of the spec"});
   }
@@ -228,7 +228,7 @@ void ten_thousand_mounts_do_no_harm(const subject& s) {
          "10,000 mounts are neither planned nor CCBOX_TOO_LARGE: " + refusal(answer));
   if (!answer.ok() || !(answer.plan.enforced & CCBOX_RULE_FS_BINDS_ONLY)) return;
   const auto texts = answer.plan.texts();
-  const auto last = s.directory + "/work/mount-9999";
+  const auto last = s.directory + "/tree/mount-9999";
   expect(std::any_of(texts.begin(), texts.end(), [&](auto text) { return text.find(last) != text.npos; }),
          "the plan claims fs_binds_only and the last of 10,000 mounts is not in it");
 }
@@ -279,7 +279,7 @@ void path_bytes_arrive_unchanged_or_are_refused(const subject& s) {
   claimed_here(i);
   for (const auto& hostile : hostile_names()) {
     const std::string name = full_name(hostile);
-    const std::string path = s.directory + "/work/" + name;
+    const std::string path = s.directory + "/tree/" + name;
     const auto exists = CCBOX_RULE_EXISTS | CCBOX_RULE_DIRECTORY;
     const std::vector<std::pair<std::string, std::function<void(plan_input&)>>> places = {
         {"a mount",
@@ -288,7 +288,7 @@ void path_bytes_arrive_unchanged_or_are_refused(const subject& s) {
          }},
         {"a mount's place inside",
          [&](plan_input& in) {
-           add_mount(in, {CCBOX_KIND_MOUNT, exists, CCBOX_RULE_FS_BINDS_ONLY, s.directory + "/work",
+           add_mount(in, {CCBOX_KIND_MOUNT, exists, CCBOX_RULE_FS_BINDS_ONLY, s.directory + "/tree",
                           "/" + name, "hostile"});
          }},
         {"a read deny",

@@ -321,7 +321,7 @@ std::vector<std::string_view> recorded_plan::texts() const {
 }
 
 plan_input ordinary_input(const subject& s) {
-  const std::string work = s.directory + "/work";
+  const std::string work = s.directory + "/tree";
   constexpr auto directory = CCBOX_RULE_EXISTS | CCBOX_RULE_DIRECTORY;
   plan_input in;
   in.rules = {

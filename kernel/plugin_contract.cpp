@@ -82,13 +82,13 @@ class fixture {
     if (!::mkdtemp(path.data())) return system_error("mkdtemp", path, errno);
     std::unique_ptr<fixture> made(new fixture(path));
     std::error_code failed;
-    std::filesystem::create_directories(path + "/work/.git/hooks", failed);
+    std::filesystem::create_directories(path + "/tree/.git/hooks", failed);
     for (const auto& name : contract::hostile_directory_names()) {
       if (failed) break;
-      std::filesystem::create_directory(path + "/work/" + name, failed);
+      std::filesystem::create_directory(path + "/tree/" + name, failed);
     }
     if (failed) return system_error("mkdir", path, failed.value());
-    std::ofstream(path + "/work/secret") << "secret\n";
+    std::ofstream(path + "/tree/secret") << "secret\n";
     std::ofstream(path + "/ccbox-init") << "not started by the suite\n";
     return made;
   }
