@@ -139,8 +139,16 @@ TEST_CASE("shutdown: a stopped command hears TERM, and ends by it") {
 
 TEST_CASE("an exec during shutdown is refused") {
   init_process init(init_setting::enclosed);
-  const auto id = init.exec(init_process::shell("trap '' TERM; while :; do sleep 1; done"));
-  init.wait_for(frame_type::started, id);
+  int ends[2];
+  REQUIRE(pipe2(ends, O_CLOEXEC) == 0);
+  const unique_fd ready(ends[0]);
+  unique_fd theirs(ends[1]);
+  auto deaf = init_process::shell("trap '' TERM; echo; while :; do sleep 1; done");
+  deaf.flags = exec_stdout;
+  init.exec(deaf, {theirs.get()});
+  theirs.reset();
+  char byte;
+  REQUIRE(read(ready.get(), &byte, 1) == 1);  // before its trap is set, TERM would end it, and init with it
   init.shutdown(60000);
   const auto late = init.wait_for(frame_type::started, init.exec(init_process::command({"true"})));
   REQUIRE(late.header.type == frame_type::failed);
