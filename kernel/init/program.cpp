@@ -1,6 +1,7 @@
 #include "program.hpp"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -30,6 +31,12 @@ bool looks_like_text(const char* path) {
   if (size < 0) return false;
   const std::string_view text(head, static_cast<std::size_t>(size));
   return text.substr(0, text.find('\n')).find('\0') == std::string_view::npos;
+}
+
+// A directory that may not be searched, or has a directory of that name, has no such program.
+bool is_file(const char* path) {
+  struct stat status;
+  return stat(path, &status) == 0 && S_ISREG(status.st_mode);
 }
 
 int execute_file(const char* path, char* const argv[], char* const env[]) {
@@ -77,7 +84,7 @@ int execute_program(char* const argv[], char* const env[]) {
     candidate += name;
     const int error_number = execute_file(candidate.c_str(), argv, env);
     if (!try_next_directory(error_number)) return error_number;
-    forbidden = forbidden || error_number == EACCES;
+    forbidden = forbidden || (error_number == EACCES && is_file(candidate.c_str()));
     if (end == std::string_view::npos) return forbidden ? EACCES : ENOENT;
     rest.remove_prefix(end + 1);
   }

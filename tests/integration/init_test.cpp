@@ -101,6 +101,17 @@ TEST_CASE("the program is searched in the PATH of its own environment, as a shel
   CHECK(init.run(message).output == "second " + second + "/tool\n");
   message.env = {"PATH=" + first + ":/nowhere"};
   check_fails(init, message, exec_stage::exec, EACCES);  // found, though not executable
+  const auto closed = directory / "closed";
+  write_file(directory, "closed/other", "", 0644);
+  REQUIRE(::chmod(closed.c_str(), 0) == 0);  // root may search it all the same, and finds nothing
+  message.env = {"PATH=" + closed + ":/nowhere"};
+  check_fails(init, message, exec_stage::exec, ENOENT);
+  message.env = {"PATH=" + closed + ":" + second};
+  CHECK(init.run(message).output == "second " + second + "/tool\n");
+  REQUIRE(::chmod(closed.c_str(), 0700) == 0);
+  write_file(directory, "third/tool/file", "", 0644);
+  message.env = {"PATH=" + directory / "third"};  // a directory is no program
+  check_fails(init, message, exec_stage::exec, ENOENT);
   message.env = {"PATH=" + second + ":"};
   message.argv = {"first-time"};
   check_fails(init, message, exec_stage::exec, ENOENT);
