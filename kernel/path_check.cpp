@@ -27,6 +27,10 @@ class path_question {
       return out_;
     }
     if (!asked_.starts_with('/')) asked_ = join_path(policy_.workdir, asked_);
+    if (const auto too_long = refuse_length(asked_)) {
+      out_.explanation = *too_long;
+      return out_;
+    }
     if (unconfined_) {
       out_.visible = out_.readable = out_.writable = out_.creatable = true;
       out_.explanation = quoted(asked_) + ": backend none has no rules; the user's own permissions count";
@@ -44,6 +48,23 @@ class path_question {
   }
 
  private:
+  // What no system call takes. The limits of the kernel; a file system may have smaller ones.
+  static std::optional<std::string> refuse_length(std::string_view path) {
+    std::size_t longest = 0;
+    for (auto rest = path; !rest.empty();) {
+      const auto end = std::min(rest.find('/'), rest.size());
+      longest = std::max(longest, end);
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+    }
+    const auto refusal = [](const char* what, std::size_t bytes, std::size_t most) {
+      return "no system call takes it: " + std::string(what) + " of " + std::to_string(bytes) +
+             " bytes, and the kernel takes " + std::to_string(most) + " at most";
+    };
+    if (longest > NAME_MAX) return refusal("it has a name", longest, NAME_MAX);
+    if (path.size() >= PATH_MAX) return refusal("it is a path", path.size(), PATH_MAX - 1);
+    return std::nullopt;
+  }
+
   // /proc/self/cwd/x is ./x, /proc/self/root/x is /x: as the real path.
   static std::string undo_magic(const std::string& path, const std::string& workdir) {
     const std::string_view text = path;

@@ -82,6 +82,29 @@ TEST_CASE("a path that no mount shows is not visible") {
   CHECK(answer.explanation == "'/somewhere/else' is not visible: no mount shows it");
 }
 
+TEST_CASE("a name or path that is longer than the kernel takes is none") {
+  policy_bench bench;
+  const auto p = bench.compile();
+  const auto check_none = [&](const std::string& path, std::string_view why) {
+    const auto answer = check_path(p, path);
+    CHECK_FALSE(answer.visible);
+    CHECK_FALSE(answer.creatable);
+    CHECK(answer.explanation == "no system call takes it: it " + std::string(why));
+  };
+  CHECK(check_path(p, bench.work + "/" + std::string(255, 'n')).creatable);
+  check_none(bench.work + "/" + std::string(256, 'n'),
+             "has a name of 256 bytes, and the kernel takes 255 at most");
+  check_none(std::string(6000, 'n') + "/x", "has a name of 6000 bytes, and the kernel takes 255 at most");
+  std::string deep = bench.work;
+  while (deep.size() < 4095)
+    deep += "/" + std::string(std::min<std::size_t>(200, 4095 - deep.size() - 1), 'n');
+  CHECK(check_path(p, deep).creatable);
+  check_none(deep + "n", "is a path of 4096 bytes, and the kernel takes 4095 at most");
+  bench.spec.backend = "none";
+  const auto unconfined = check_path(bench.compile(), std::string(256, 'n'));
+  CHECK_FALSE(unconfined.creatable);
+}
+
 TEST_CASE("each answer names the rule that decides it") {
   policy_bench bench;
   bench.write("p/x");
