@@ -43,7 +43,8 @@ bool is_ignored(int number) {
 // What a person is told about a launch that runs with less than the policy asks for.
 std::vector<std::string> warnings_of(const session& live) {
   std::vector<std::string> out = live.rules().warnings;
-  if (live.handle().backend == sandbox_backend::none) {
+  const bool asked_for_none = live.rules().backend_request == "none";  // the policy says it then
+  if (live.handle().backend == sandbox_backend::none && !asked_for_none) {
     out.insert(out.begin(),
                "RUNNING UNCONFINED: backend none isolates nothing; the command has your files, network "
                "and processes");

@@ -89,8 +89,8 @@ result<void> set_required(policy& p, const host_facts& host, const policy_config
     p.required = 0;
     p.waived = 0;
     p.warnings.push_back(
-        "backend none: NOT SANDBOXED. The command sees and changes whatever this user can, and the network "
-        "is open");
+        "backend none: RUNNING UNCONFINED. The command sees and changes whatever this user can, and the "
+        "network is open");
     return {};
   }
   p.required = host.platform == host_platform::macos ? config.required_macos : config.required_linux;

@@ -3,6 +3,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "cli_support.hpp"
 
 using namespace ccbox::test;
@@ -264,12 +266,13 @@ TEST_CASE("a file that is larger than its limit is cut off with SIGXFSZ") {
   CHECK(result.out == "65536\n");
 }
 
-TEST_CASE("backend none runs unconfined and says so loudly") {
+TEST_CASE("backend none runs unconfined and says so loudly, once") {
   const temporary_directory work;
   const auto result = run(
       {ccbox_program(), "run", "--backend", "none", "--without", "fs_name_deny", "--", "sh", "-c", "exit 3"},
       in(work));
   CHECK(contains(result.err, "RUNNING UNCONFINED"));
+  CHECK(std::count(result.err.begin(), result.err.end(), '\n') == 1);
   CHECK(result.code == 3);
 }
 

@@ -79,7 +79,7 @@ TEST_CASE("backend none requires nothing, denies nothing and says so loudly") {
   bench.spec.limits.memory_bytes = 1;
   const auto p = bench.compile();
   CHECK(p.required == 0);
-  CHECK(warns(p, "NOT SANDBOXED"));
+  CHECK(warns(p, "RUNNING UNCONFINED"));
   CHECK(
       std::all_of(p.rules.begin(), p.rules.end(), [](const rule& r) { return r.kind == rule_kind::mount; }));
   CHECK(check_path(p, "/etc/shadow").readable);
