@@ -73,7 +73,8 @@ int check_command(const words& arguments) {
   parser.flag("--json", as_json, "Print one JSON document");
   declare(parser, wanted);
   declare(parser, config);
-  parsed p = parse_or_report(parser, arguments, 2, 2);
+  parsed p =
+      parse_or_report(parser, arguments, {{"path", "PATH"}, false, "ccbox check path src/main.c --write"});
   if (p.finished) return p.exit_code;
   if (p.rest[0] != "path") {
     return report({error_code::invalid_argument, "cannot check " + quoted(p.rest[0]), parser.usage()});

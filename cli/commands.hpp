@@ -29,15 +29,20 @@ int doctor_command(const words& arguments);
 int plugin_new_command(const words& arguments);
 int plugin_test_command(const words& arguments);
 
-// Parses; prints the help or the error. The exit code if the command is over with that, else the words, of
-// which there are `least` to `most`.
+// The words that a command takes besides its options.
+struct operands {
+  words names;               // each must be there, such as PATH
+  bool more = false;         // any number may follow
+  const char* example = "";  // a whole command line
+};
+
+// Parses; prints the help or the error. The exit code if the command is over with that, else the words.
 struct parsed {
   bool finished = false;
   int exit_code = 0;
   words rest;
 };
-constexpr std::size_t any_number = static_cast<std::size_t>(-1);
-parsed parse_or_report(option_parser& parser, const words& arguments, std::size_t least, std::size_t most);
+parsed parse_or_report(option_parser& parser, const words& arguments, const operands& expected);
 
 rule_bits all_known_bits();
 

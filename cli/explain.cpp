@@ -22,7 +22,7 @@ int explain_command(const words& arguments) {
   parser.group("Output");
   parser.flag("--json", as_json, "Print one JSON document");
   declare(parser, config);
-  parsed p = parse_or_report(parser, arguments, 0, any_number);
+  parsed p = parse_or_report(parser, arguments, {{}, true});
   if (p.finished) return p.exit_code;
 
   const host_facts host = gather_host_facts();

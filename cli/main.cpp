@@ -27,19 +27,27 @@ const std::vector<command_entry>& all_commands() {
   return commands;
 }
 
-parsed parse_or_report(option_parser& parser, const words& arguments, std::size_t least, std::size_t most) {
+parsed parse_or_report(option_parser& parser, const words& arguments, const operands& expected) {
   auto rest = parser.parse(arguments);
   if (!rest) return {true, report(rest.error()), {}};
   if (parser.help_requested()) {
     print(parser.help());
     return {true, 0, {}};
   }
-  if (rest->size() < least || rest->size() > most) {
-    const bool missing = rest->size() < least;
+  const std::size_t given = rest->size(), least = expected.names.size();
+  if (given < least) {
+    std::string missing;
+    for (std::size_t i = given; i < least; ++i)
+      missing += (missing.empty() ? "" : " ") + expected.names[i];
+    return {true,
+            report({error_code::invalid_argument, "`" + missing + "` is missing",
+                    parser.usage() + "; for example: " + expected.example}),
+            {}};
+  }
+  if (given > least && !expected.more) {
     return {
         true,
-        report({error_code::invalid_argument,
-                missing ? "a word is missing" : "unexpected word " + quoted((*rest)[most]), parser.usage()}),
+        report({error_code::invalid_argument, "unexpected word " + quoted((*rest)[least]), parser.usage()}),
         {}};
   }
   return {false, 0, std::move(*rest)};

@@ -14,7 +14,7 @@ int plugin_new_command(const words& arguments) {
       word_form::operands);
   parser.value("--directory", directory, "PATH",
                "Where, instead of a directory of that name in the current one");
-  parsed p = parse_or_report(parser, arguments, 1, 1);
+  parsed p = parse_or_report(parser, arguments, {{"NAME"}, false, "ccbox plugin new podman"});
   if (p.finished) return p.exit_code;
 
   const std::string& name = p.rest[0];

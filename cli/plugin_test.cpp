@@ -69,7 +69,7 @@ int plugin_test_command(const words& arguments) {
       word_form::operands);
   parser.list("--option", given, "KEY=VALUE", "An option of the plugin, as the manifest would give it");
   parser.flag("--json", as_json, "Print one JSON document");
-  parsed p = parse_or_report(parser, arguments, 1, 1);
+  parsed p = parse_or_report(parser, arguments, {{"FILE"}, false, "ccbox plugin test ./podman.so"});
   if (p.finished) return p.exit_code;
   auto options = split_options(given);
   if (!options) return report(options.error());

@@ -90,7 +90,7 @@ int probe_command(const words& arguments) {
                        word_form::operands);
   parser.flag("--json", as_json, "Print one JSON document");
   declare(parser, config);
-  parsed p = parse_or_report(parser, arguments, 0, 0);
+  parsed p = parse_or_report(parser, arguments, {});
   if (p.finished) return p.exit_code;
 
   auto context = load_context(config, CCBOX_PROBE_FULL);

@@ -19,7 +19,7 @@ int run_command(const words& arguments) {
   parser.flag("-q,--quiet", request.quiet, "Print no warnings");
   parser.value("--pty", pty, "auto|always|never", "Whether the command gets a terminal of its own");
   declare(parser, config);
-  parsed p = parse_or_report(parser, arguments, 1, any_number);
+  parsed p = parse_or_report(parser, arguments, {{"COMMAND"}, true, "ccbox run -- make test"});
   if (p.finished) return p.exit_code;
 
   const auto refuse = [&](const error& e) {

@@ -23,7 +23,7 @@ int wrap_command(const words& arguments) {
       word_form::command);
   declare(parser, wanted);
   declare(parser, config);
-  parsed p = parse_or_report(parser, arguments, 1, any_number);
+  parsed p = parse_or_report(parser, arguments, {{"COMMAND"}, true, "ccbox wrap -- make test"});
   if (p.finished) return p.exit_code;
 
   const host_facts host = gather_host_facts();

@@ -31,7 +31,7 @@ TEST_CASE("a malformed command line is refused with a remedy") {
   const temporary_directory work;
   const auto options = in(work);
   check_refused({"frobnicate"}, options, {"'frobnicate'", "ccbox: hint: ", "ccbox help"});
-  check_refused({"run"}, options, {"ccbox: hint: ", "COMMAND"});
+  check_refused({"run"}, options, {"`COMMAND` is missing", "for example: ccbox run -- make test"});
   check_refused({"run", "--"}, options, {"ccbox: hint: "});
   check_refused({"run", ""}, options, {"the command is empty"});
   check_refused({"run", "--no-such-option", "true"}, options, {"'--no-such-option'", "ccbox run --help"});
@@ -50,7 +50,9 @@ TEST_CASE("a malformed command line is refused with a remedy") {
   check_refused({"run", "--pty", "always", "--without", "fs_name_deny", "true"}, options, {"--json"});
   check_refused({"plugin"}, options, {"new NAME"});
   check_refused({"check", "domain", "x"}, options, {"'domain'"});
-  check_refused({"check", "path"}, options, {"usage: ccbox check path PATH"});
+  check_refused({"check"}, options, {"`path PATH` is missing", "for example: ccbox check path "});
+  check_refused({"check", "path"}, options, {"`PATH` is missing", "usage: ccbox check path PATH"});
+  check_refused({"plugin", "new"}, options, {"`NAME` is missing", "for example: ccbox plugin new "});
   check_refused({"probe", "extra"}, options, {"'extra'"});
 }
 
