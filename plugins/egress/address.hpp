@@ -1,10 +1,11 @@
 // An IP address and what kind it is. IPv4 addresses that IPv6 carries are judged as the IPv4 address they
-// reach.
+// reach. A NAT64 prefix of somebody's own cannot be told from other addresses and is not looked into.
 //
 // Pure values; any thread.
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -31,7 +32,8 @@ std::optional<ip_address> parse_loose_ipv4(std::string_view text);
 bool ends_in_number(std::string_view text);
 std::string to_string(const ip_address& address);  // RFC 5952; IPv4 dotted
 
-// A range a.b.c.d/n or x::/n; bits beyond the prefix must be 0. A plain address is a range of one.
+// A range a.b.c.d/n or x::/n; bits beyond the prefix must be 0. A plain address is a range of one. A range of
+// IPv6 addresses, ::/0 too, holds no IPv4 address.
 struct address_range {
   ip_address first;
   unsigned prefix_bits = 128;  // of the 16 bytes: IPv4 prefixes count from 96
@@ -53,8 +55,17 @@ enum class address_class {
 };
 std::string_view to_string(address_class kind);  // for people: "a loopback address"
 
-// The class of the address and of every address that it embeds (mapped, compatible, NAT64, 6to4, Teredo,
-// ISATAP): the worst of them, metadata first.
+// The IPv4 addresses that an IPv6 address embeds: compatible, translated, NAT64, 6to4, Teredo, ISATAP. (A
+// mapped one is the IPv4 address.)
+struct embedded_addresses {
+  std::array<ip_address, 5> found;
+  std::size_t count = 0;
+  const ip_address* begin() const { return found.data(); }
+  const ip_address* end() const { return found.data() + count; }
+};
+embedded_addresses embedded_in(const ip_address& address);
+
+// The class of the address and of every address that it embeds: the worst of them, metadata first.
 address_class classify(const ip_address& address);
 // Both spellings: the address itself and every IPv4 address that it embeds.
 bool in_range(const ip_address& address, const address_range& range);

@@ -1,7 +1,10 @@
 // The server name in the first bytes of a TLS connection. Incremental: feed what has arrived so far, from the
-// start; records may be fragmented. Nothing is consumed.
+// start; the hello may be fragmented over records. Nothing is consumed.
+//
+// An encrypted_client_hello is not looked into: it cannot be told from GREASE, which most browsers send.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -10,7 +13,9 @@ namespace ccbox::egress {
 struct hello_peek {
   enum class state {
     need_more,  // a ClientHello so far
-    not_tls,    // something else: another protocol, or a ClientHello that no server would take
+    not_tls,    // another protocol
+    malformed,  // begins as TLS does, but some servers might read a name in it that others do not: refuse it
+                // where names matter
     no_name,    // a whole ClientHello without server_name, or with an encrypted one only
     named,
   };
@@ -18,7 +23,7 @@ struct hello_peek {
   std::string name;  // named: as on the wire, any bytes; canonicalise before comparing
 };
 
-constexpr std::size_t max_client_hello_bytes = 16 * 1024 + 5;  // more than this is not_tls
+constexpr std::size_t max_client_hello_bytes = 16 * 1024 + 5;  // more than this is malformed
 
 hello_peek peek_client_hello(std::string_view bytes);
 

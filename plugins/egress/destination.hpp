@@ -29,6 +29,7 @@ struct destination {
 // Why bytes are no destination; a fixed text such as "a label of the host name is empty".
 struct malformed {
   std::string_view why;
+  bool operator==(const malformed&) const = default;
 };
 
 template <class T>

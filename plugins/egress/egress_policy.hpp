@@ -1,6 +1,9 @@
 // The rules of one session, immutable once built: deny first, then allow, else denied. Says nothing about
 // addresses that names resolve to before they are known: permits() does, after the resolver.
 //
+// A deny entry without a port denies every port. The cloud metadata services are built in, their addresses as
+// the floor (address_class::metadata) and their names as deny rules: rules add to them, none takes from them.
+//
 // Threads: const after construction, any thread. A decision takes no lock and allocates nothing when it
 // allows.
 #pragma once
@@ -45,6 +48,8 @@ struct decision {
   bool allowed = false;
   denial_reason reason = denial_reason::not_allowed;
   const rule* by = nullptr;  // the rule that decided; null: none matched. Lives as long as the policy
+  // resolved_address: what kind the address is. Clients are told this, never the address.
+  address_class found = address_class::global;
 };
 
 struct bad_rule {
@@ -60,13 +65,13 @@ class egress_policy {
   decision decide(const destination& to) const;
   // After decide() allowed `to`: may `address`, which it resolved to (or is), be dialled? Never in the floor,
   // not for a non-global class unless a `resolved` range or an allow entry for exactly this address and port
-  // lifts that.
+  // lifts that. An address that embeds others needs ranges for all of them that are not global.
   decision permits(const destination& to, const ip_address& address) const;
   // One line for the client and the log: what was refused, by which rule, and what the user can do.
   std::string explain(const destination& to, const decision& d) const;
 
-  std::size_t rule_count() const;
-  bool empty() const;  // no allow entry: everything is refused
+  std::size_t rule_count() const;  // as given to build()
+  bool empty() const;              // no allow entry: everything is refused
 
  private:
   egress_policy();
