@@ -7,12 +7,11 @@
 #include <string>
 #include <string_view>
 
-#include "request_head.hpp"
-
 namespace ccbox::egress {
 
-// Strict decoder of the chunked coding: sizes are 1 to 16 hex digits, lines end in CRLF, a line (extensions
-// included) has 4 KiB at most, the trailer 16 KiB.
+// Strict decoder of the chunked coding: sizes are 1 to 16 hex digits with nothing around them but an
+// extension, lines end in CRLF and have no other control byte than a tab, a line (extensions included) has
+// 4 KiB at most, the trailer 16 KiB. The answer does not depend on how the input is cut.
 class chunked_decoder {
  public:
   enum class state { more, done, malformed };
@@ -20,28 +19,21 @@ class chunked_decoder {
     state now = state::more;
     std::size_t consumed = 0;  // of the input; at `done` the rest is not the body's
   };
-  // Appends the data of the chunks to `data`.
+  // Appends the data of the chunks to `data`. After `done` and `malformed` it consumes nothing more.
   step feed(std::string_view input, std::string& data);
 
  private:
-  enum class part {
-    size,
-    extension,
-    size_lf,
-    data,
-    data_cr,
-    data_lf,
-    trailer_start,
-    trailer,
-    trailer_lf,
-    end_lf,
-    done
-  };
+  enum class part { size, extension, size_lf, data, data_cr, data_lf, trailer, trailer_lf, done, malformed };
+
+  part after(char c);  // which part comes behind this byte; any part but `data`
+  part after_size(char c);
+  part after_trailer_line();
+
   part part_ = part::size;
-  std::uint64_t left_ = 0;
+  std::uint64_t left_ = 0;  // of the chunk; while its size is read, the size so far
   unsigned digits_ = 0;
-  std::size_t line_bytes_ = 0, trailer_bytes_ = 0;
-  bool failed_ = false;
+  std::size_t line_bytes_ = 0;  // of the present line, its end not included
+  std::size_t trailer_bytes_ = 0;
 };
 
 // One chunk: size line, data, CRLF. Empty data gives nothing; last_chunk ends the body.
