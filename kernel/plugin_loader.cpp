@@ -19,6 +19,7 @@
 #include "os.hpp"
 #include "plugin_call.hpp"
 #include "process.hpp"
+#include "trusted_file.hpp"
 #include "unique_fd.hpp"
 #include "utf8.hpp"
 
@@ -37,45 +38,6 @@ constexpr const char* entry_symbol = "ccbox_plugin_v1";
 
 error plugin_error(const std::string& path, error_code code, std::string_view what, std::string hint = {}) {
   return {code, "plugin " + ccbox::quoted(path) + " " + std::string(what), std::move(hint)};
-}
-
-// Whoever may write the file, or put another in its place, runs code in this process. `object` is the file or
-// its directory.
-result<void> check_trust(const std::string& path, const std::string& object, const struct stat& status) {
-  const std::string which = object == path ? "it" : "its directory " + ccbox::quoted(object);
-  if (status.st_uid != 0 && status.st_uid != static_cast<uid_t>(os::call(SYS_geteuid)))
-    return plugin_error(path, error_code::permission_denied,
-                        "is not loaded: " + which + " belongs to uid " + std::to_string(status.st_uid),
-                        "a plugin and its directory belong to root or to the user who runs ccbox");
-  if (status.st_mode & (S_IWGRP | S_IWOTH))
-    return plugin_error(path, error_code::permission_denied,
-                        "is not loaded: " + which + " may be written by group or others",
-                        "chmod go-w " + ccbox::quoted(object));
-  return {};
-}
-
-result<unique_fd> open_plugin(const std::string& path) {
-  const std::filesystem::path file(path);
-  const auto parent = file.parent_path().string();
-  const unique_fd directory(
-      static_cast<int>(os::call(SYS_openat, AT_FDCWD, parent.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC, 0)));
-  if (!directory) return system_error("open", parent, errno);
-  struct stat status {};
-  if (os::call(SYS_fstat, directory.get(), &status) != 0) return system_error("fstat", parent, errno);
-  if (auto trusted = check_trust(path, parent, status); !trusted) return trusted.error();
-
-  // O_NONBLOCK: a FIFO must not wait for its writer.
-  unique_fd fd(static_cast<int>(os::call(SYS_openat, directory.get(), file.filename().c_str(),
-                                         O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0)));
-  if (!fd && errno == ELOOP)
-    return plugin_error(path, error_code::invalid_argument, "is a symbolic link",
-                        "name the file that it points to");
-  if (!fd) return system_error("open", path, errno);
-  if (os::call(SYS_fstat, fd.get(), &status) != 0) return system_error("fstat", path, errno);
-  if (!S_ISREG(status.st_mode))
-    return plugin_error(path, error_code::invalid_argument, "is not a regular file");
-  if (auto trusted = check_trust(path, path, status); !trusted) return trusted.error();
-  return fd;
 }
 
 result<std::string> read_plugin(const std::string& path, int fd) {
@@ -262,7 +224,7 @@ const void* loaded_plugin::get_extension(std::string_view name) const {
 }
 
 result<std::unique_ptr<loaded_plugin>> load_plugin(const manifest_entry& entry, const ccbox_host& host) {
-  auto file = open_plugin(entry.path);
+  auto file = open_trusted_file("plugin", entry.path);
   if (!file) return file.error();
   const auto bytes = read_plugin(entry.path, file->get());
   if (!bytes) return bytes.error();

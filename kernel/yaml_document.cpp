@@ -1,7 +1,6 @@
 #include "yaml_document.hpp"
 
-#include <fcntl.h>
-#include <sys/stat.h>
+#include <unistd.h>
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/exceptions.h>
 #include <yaml-cpp/mark.h>
@@ -13,7 +12,7 @@
 #include <optional>
 #include <sstream>
 
-#include "unique_fd.hpp"
+#include "trusted_file.hpp"
 #include "utf8.hpp"
 
 namespace ccbox {
@@ -377,18 +376,13 @@ result<yaml_value> load_yaml_text(std::string_view text, const std::string& name
 }
 
 result<yaml_value> load_yaml_file(const std::string& path) {
-  // O_NONBLOCK: opening a FIFO must not wait for its writer.
-  const unique_fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-  if (!fd) return system_error("open", path, errno);
-  struct stat status {};
-  if (::fstat(fd.get(), &status) != 0) return system_error("fstat", path, errno);
-  if (!S_ISREG(status.st_mode))
-    return error{error_code::invalid_argument, quoted(path) + " is not a regular file", {}};
+  const auto fd = open_trusted_file("configuration file", path);
+  if (!fd) return fd.error();
   std::string text;
   // One byte more than allowed tells a file that is too large, also one that grows.
   while (text.size() <= max_file_bytes) {
     char buffer[65536];
-    const auto count = ::read(fd.get(), buffer, sizeof buffer);
+    const auto count = ::read(fd->get(), buffer, sizeof buffer);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return system_error("read", path, errno);
     if (count == 0) break;

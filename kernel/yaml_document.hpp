@@ -48,7 +48,7 @@ class yaml_value {
   std::shared_ptr<const node> node_;
 };
 
-// Refuses a file over 4 MiB, one that is no regular file, and nesting over 32.
+// Refuses a file that others may write (see trusted_file.hpp), one over 4 MiB, and nesting over 32.
 result<yaml_value> load_yaml_file(const std::string& path);
 result<yaml_value> load_yaml_text(std::string_view text, const std::string& name);
 

@@ -157,8 +157,9 @@ TEST_CASE("a manifest that is no regular file, or not there, is an error with a 
   const test::temporary_directory d;
   REQUIRE(::mkfifo((d / "fifo").c_str(), 0600) == 0);
   CHECK(load_manifest(d / "fifo", "/lib").error().what ==
-        ccbox::quoted(d / "fifo") + " is not a regular file");
-  CHECK(load_manifest(d.path(), "/lib").error().code == error_code::invalid_argument);
+        "configuration file " + ccbox::quoted(d / "fifo") + " is not a regular file");
+  REQUIRE(::mkdir((d / "directory").c_str(), 0755) == 0);
+  CHECK(load_manifest(d / "directory", "/lib").error().code == error_code::invalid_argument);
   const auto missing = load_manifest(d / "none.yaml", "/lib");
   REQUIRE(missing.has_error());
   CHECK(missing.error().code == error_code::not_found);

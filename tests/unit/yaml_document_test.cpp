@@ -1,12 +1,14 @@
 #include "yaml_document.hpp"
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <optional>
 
 #include "support/temporary_directory.hpp"
+#include "unique_fd.hpp"
 
 using namespace ccbox;
 
@@ -203,10 +205,47 @@ TEST_CASE("what is no regular file is refused and never waited for") {
   const test::temporary_directory directory;
   const auto fifo = directory.path() + "/fifo";
   REQUIRE(::mkfifo(fifo.c_str(), 0600) == 0);
-  CHECK(load_yaml_file(fifo).error().what == quoted(fifo) + " is not a regular file");
-  CHECK(load_yaml_file(directory.path()).error().what == quoted(directory.path()) + " is not a regular file");
+  REQUIRE(::mkdir((directory / "sub").c_str(), 0700) == 0);
+  const auto refused = [](const std::string& path) {
+    return load_yaml_file(path).error().what ==
+           "configuration file " + quoted(path) + " is not a regular file";
+  };
+  CHECK(refused(fifo));
+  CHECK(refused(directory / "sub"));
   CHECK(load_yaml_file("/dev/zero").has_error());
   CHECK(load_yaml_file(directory.path() + "/none").error().code == error_code::not_found);
+}
+
+TEST_CASE("a file that others may write, or put another in its place, is refused with the remedy") {
+  const test::temporary_directory directory;
+  const auto path = directory.write("a.yaml", "a: b\n");
+  const auto refused = [&](const std::string& what, const std::string& hint) {
+    const auto e = load_yaml_file(path).error();
+    CHECK(e.code == error_code::permission_denied);
+    CHECK(e.what == "configuration file " + quoted(path) + " is not loaded: " + what);
+    CHECK(e.hint == hint);
+  };
+  for (const mode_t mode : {0664, 0646}) {
+    REQUIRE(::chmod(path.c_str(), mode) == 0);
+    refused("it may be written by group or others", "chmod go-w " + quoted(path));
+  }
+  REQUIRE(::chmod(path.c_str(), 0644) == 0);
+  REQUIRE(::chmod(directory.path().c_str(), 01777) == 0);
+  refused("its directory " + quoted(directory.path()) + " may be written by group or others",
+          "chmod go-w " + quoted(directory.path()));
+  REQUIRE(::chmod(directory.path().c_str(), 0755) == 0);
+  CHECK(load_yaml_file(path).has_value());
+}
+
+TEST_CASE("a file is found from the current directory and in the root as well") {
+  const test::temporary_directory directory;
+  directory.write("here.yaml", "a: b\n");
+  const unique_fd before(::open(".", O_PATH | O_CLOEXEC));
+  REQUIRE(::chdir(directory.path().c_str()) == 0);
+  const auto found = load_yaml_file("here.yaml");
+  REQUIRE(::fchdir(before.get()) == 0);
+  CHECK(found.has_value());
+  CHECK(load_yaml_file("/no-such.yaml").error().code == error_code::not_found);
 }
 
 TEST_CASE("a file over 4 MiB is refused") {
