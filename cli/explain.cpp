@@ -12,7 +12,7 @@ namespace ccbox {
 int explain_command(const words& arguments) {
   spec_options wanted;
   config_options config;
-  bool as_json = false;
+  bool as_json = false, all = false;
   option_parser parser(
       "explain", "[options] [[--] COMMAND [ARGUMENT…]]",
       "Prints the rules of a launch, why each is there and which layer enforces it, and the plan. "
@@ -20,7 +20,8 @@ int explain_command(const words& arguments) {
       word_form::command);
   declare(parser, wanted);
   parser.group("Output");
-  parser.flag("--json", as_json, "Print one JSON document");
+  parser.flag("--all", all, "Print the rules for paths that nothing inside shows, too");
+  parser.flag("--json", as_json, "Print one JSON document, with every rule");
   declare(parser, config);
   parsed p = parse_or_report(parser, arguments, {{}, true});
   if (p.finished) return p.exit_code;
@@ -39,7 +40,7 @@ int explain_command(const words& arguments) {
   if (as_json)
     print_json(to_json(*explained));
   else
-    print(to_text(*explained));
+    print(to_text(*explained, all));
   return 0;
 }
 

@@ -65,6 +65,11 @@ std::string shown_kind(const rule& r) {
   return r.read_only ? "mount ro" : "mount rw";
 }
 
+// A deny whose path is not there anyway.
+bool has_no_place(const rule& r) {
+  return (r.kind == rule_kind::read_deny || r.kind == rule_kind::write_deny) && r.guest_path.empty();
+}
+
 std::string heading(std::string_view text) {
   return "\n" + toned(tone::strong, text) + "\n";
 }
@@ -101,7 +106,7 @@ result<explanation> explain_launch(const cli_context& context, const sandbox_spe
   return out;
 }
 
-std::string to_text(const explanation& e) {
+std::string to_text(const explanation& e, bool all) {
   std::string text;
   if (e.refusal) {
     text += toned(tone::bad, "would be refused: ") + printable(e.refusal->what) + "\n";
@@ -124,12 +129,20 @@ std::string to_text(const explanation& e) {
 
   text += heading("Rules (kind, path, enforced by, origin, reason)");
   std::vector<std::vector<std::string>> rows;
+  std::size_t folded = 0;
   for (std::size_t i = 0; i < e.rules.rules.size(); ++i) {
     const rule& r = e.rules.rules[i];
+    if (!all && has_no_place(r)) {
+      ++folded;
+      continue;
+    }
     rows.push_back({shown_kind(r), shown_path(r), printable(layer_of(e, i)), std::string(to_string(r.origin)),
                     printable(r.reason)});
   }
   text += aligned(rows, "  ");
+  if (folded > 0)
+    text +=
+        "  and " + std::to_string(folded) + " denies of paths that nothing inside shows; --all lists them\n";
 
   text += heading("Environment of the command (names)");
   for (const std::string& name : e.env_names)

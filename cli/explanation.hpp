@@ -27,7 +27,8 @@ struct explanation {
 // Fails where there is no policy to explain: a malformed spec, a mount that is missing.
 result<explanation> explain_launch(const cli_context& context, const sandbox_spec& spec);
 
-std::string to_text(const explanation& e);
+// `all`: the rules that are for paths which nothing inside shows are listed, not counted.
+std::string to_text(const explanation& e, bool all);
 boost::json::value to_json(const explanation& e);
 
 }  // namespace ccbox

@@ -18,7 +18,7 @@ _ccbox() {
     help) mapfile -t COMPREPLY < <(compgen -W "$commands" -- "$current"); return ;;
     run) options="$spec --json --quiet --pty $config" ;;
     wrap) options="$spec $config" ;;
-    explain) options="$spec --json $config" ;;
+    explain) options="$spec --all --json $config" ;;
     check) options="$spec --read --write --create --json $config" ;;
     probe | plugins | doctor) options="--json $config" ;;
     plugin)
@@ -42,7 +42,7 @@ _ccbox() {
         case ${COMP_WORDS[index]} in
           --) compopt -o default; return ;;
           --mount) ((index += 3)) ;;
-          --no-network | --json | --quiet | -q | --verbose | --help | -h | --*=*) ;;
+          --no-network | --all | --json | --quiet | -q | --verbose | --help | -h | --*=*) ;;
           -*) ((++index)) ;;
           *) compopt -o default; return ;;
         esac

@@ -148,6 +148,32 @@ TEST_CASE("explain for people says the same") {
   CHECK(contains(accepted.out, "bwrap"));
 }
 
+TEST_CASE("explain counts the denies of paths that nothing shows, and lists them when asked") {
+  const temporary_directory work;
+  work.write(".git/config", "");
+  const arguments words{"explain", "--without", "fs_name_deny"};
+  std::size_t hidden = 0;
+  const auto every = parsed(answer_of(work, words + arguments{"--json"}));
+  for (const json::value& rule : every.at("rules").as_array())
+    hidden += rule.at("kind").as_string().ends_with("_deny") && rule.at("guestPath").as_string().empty();
+  REQUIRE(hidden > 100);
+  const auto lines_with = [](const std::string& text, const std::string& part) {
+    std::istringstream lines(text);
+    std::size_t found = 0;
+    for (std::string line; std::getline(lines, line);)
+      found += contains(line, part);
+    return found;
+  };
+  const auto folded = answer_of(work, words).out, all = answer_of(work, words + arguments{"--all"}).out;
+  CHECK(contains(folded,
+                 "  and " + std::to_string(hidden) + " denies of paths that nothing inside shows; --all"));
+  CHECK(lines_with(folded, "SSH keys") == 0);
+  CHECK(contains(folded, ".git/config'"));
+  CHECK_FALSE(contains(all, "--all"));
+  CHECK(lines_with(all, "SSH keys") > 0);
+  CHECK(lines_with(all, "  ") == lines_with(folded, "  ") + hidden - 1);
+}
+
 TEST_CASE("check path answers what may be done and which rules say so") {
   const temporary_directory work;
   work.write("file", "");
