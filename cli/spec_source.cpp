@@ -19,9 +19,10 @@ namespace {
 
 constexpr std::size_t max_spec_bytes = 1 << 20;
 
-// Files and pipes (`--spec <(…)`); never more than the limit.
+// Files and pipes that somebody writes to (`--spec <(…)`); never more than the limit.
 result<std::string> read_spec_file(const std::string& path) {
-  unique_fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
+  // O_NONBLOCK: opening a FIFO must not wait for its writer.
+  unique_fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
   if (!file) return system_error("open", path, errno, "--spec names a JSON file with a sandbox spec");
   struct stat status {};
   if (::fstat(file.get(), &status) != 0) return system_error("fstat", path, errno);
@@ -33,8 +34,14 @@ result<std::string> read_spec_file(const std::string& path) {
   char buffer[65536];
   for (;;) {
     const ssize_t n = ::read(file.get(), buffer, sizeof buffer);
+    if (n == 0 && text.empty() && S_ISFIFO(status.st_mode))
+      return bad_value("--spec", path, "nobody writes to it", "name a JSON file with a sandbox spec");
     if (n == 0) return text;
     if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EAGAIN) {  // there is a writer: wait for it
+      ::fcntl(file.get(), F_SETFL, 0);
+      continue;
+    }
     if (n < 0) return system_error("read", path, errno);
     text.append(buffer, static_cast<std::size_t>(n));
     if (text.size() > max_spec_bytes) {
