@@ -70,9 +70,12 @@ class checker {
       path(element(key, i), values[i]);
   }
 
-  void range(const std::string& key, const std::optional<std::uint64_t>& value, std::uint64_t most) {
-    if (value && (*value < 1 || *value > most)) {
-      fail(key, "must be from 1 to " + std::to_string(most) + ", not " + std::to_string(*value),
+  void range(const std::string& key, const std::optional<std::uint64_t>& value, std::uint64_t least,
+             std::uint64_t most, const std::string& why = {}) {
+    if (value && (*value < least || *value > most)) {
+      fail(key,
+           "must be from " + std::to_string(least) + " to " + std::to_string(most) + ", not " +
+               std::to_string(*value) + why,
            "leave the key out for no limit");
     }
   }
@@ -91,13 +94,15 @@ void check_session_id(checker& c, std::string_view id) {
 }
 
 void check_limits(checker& c, const resource_limits& limits) {
+  constexpr std::uint64_t least_memory_bytes = 4 << 20;        // a dynamic program's own libraries and stack
   constexpr std::uint64_t most_bytes = INT64_MAX;              // what cgroups and rlimits take
   constexpr std::uint64_t most_processes = 4194304;            // the kernel's own highest pid
   constexpr std::uint64_t most_ms = 100ull * 365 * 86400'000;  // a century: the clock counts 292 years in ns
-  c.range("limits.memoryBytes", limits.memory_bytes, most_bytes);
-  c.range("limits.processes", limits.processes, most_processes);
-  c.range("limits.fileSizeBytes", limits.file_size_bytes, most_bytes);
-  c.range("limits.wallTimeMs", limits.wall_time_ms, most_ms);
+  c.range("limits.memoryBytes", limits.memory_bytes, least_memory_bytes, most_bytes,
+          ": no program starts with less");
+  c.range("limits.processes", limits.processes, 1, most_processes);
+  c.range("limits.fileSizeBytes", limits.file_size_bytes, 1, most_bytes);
+  c.range("limits.wallTimeMs", limits.wall_time_ms, 1, most_ms);
   // Negated so that it catches NaN too.
   if (limits.cpus && !(*limits.cpus >= 0.01 && *limits.cpus <= 8192))
     c.fail("limits.cpus", "must be from 0.01 to 8192", "leave the key out for no limit");

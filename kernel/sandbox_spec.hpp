@@ -40,7 +40,7 @@ struct agent_capabilities {
 
 // Absent means unlimited; 0 is refused. Asking for a limit makes the rule bit resource_limits required.
 struct resource_limits {
-  std::optional<std::uint64_t> memory_bytes;     // "memoryBytes"
+  std::optional<std::uint64_t> memory_bytes;     // "memoryBytes", 4 MiB at least: no program starts with less
   std::optional<double> cpus;                    // "cpus", 0.01 to 8192, in thousandths: 1.5 = 1½ processors
   std::optional<std::uint64_t> processes;        // "processes"
   std::optional<std::uint64_t> file_size_bytes;  // "fileSizeBytes"

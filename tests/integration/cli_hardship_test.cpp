@@ -65,12 +65,18 @@ TEST_CASE("limits of the caller that are too low are named") {
   CHECK(contains(no_size.err, "ulimit -f"));
 }
 
-TEST_CASE("a memory limit that no enclosure starts with is named") {
+TEST_CASE("a memory limit that no program starts with is refused, and the least is enough for a small one") {
   const temporary_directory work;
-  const auto result = run(run_words + arguments{"--memory", "4K", "--", "/bin/true"}, in(work));
-  // Where there is no cgroup the limit is the command's alone, and ends it.
-  if (result.code == 125) CHECK(contains(result.err, "limits.memoryBytes is 4096"));
-  CHECK(result.code != 0);
+  const auto limited = [&](const std::string& size) {
+    return run(run_words + arguments{"--memory", size, "--", "/bin/true"}, in(work));
+  };
+  for (const std::string size : {"1", "64K", "3M"}) {
+    const auto refused = limited(size);
+    CHECK(refused.code == 125);
+    CHECK(contains(refused.err, "limits.memoryBytes: must be from 4194304 to "));
+    CHECK(contains(refused.err, "no program starts with less"));
+  }
+  CHECK(limited("4M").code == 0);
 }
 
 TEST_CASE("inside an enclosure ccbox says that it is in one") {

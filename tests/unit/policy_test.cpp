@@ -76,7 +76,7 @@ TEST_CASE("a virtual machine that is asked for is one") {
 TEST_CASE("backend none requires nothing, denies nothing and says so loudly") {
   policy_bench bench;
   bench.spec.backend = "none";
-  bench.spec.limits.memory_bytes = 1;
+  bench.spec.limits.memory_bytes = 4 << 20;
   const auto p = bench.compile();
   CHECK(p.required == 0);
   CHECK(warns(p, "RUNNING UNCONFINED"));

@@ -248,8 +248,10 @@ TEST_CASE("a limit that is negative, fractional, zero, huge or no number is refu
     }
     refused(spec_text("\"limits\":{\"" + key + "\":\"1\"}"), "limits." + key,
             "must be a number, not a string");
-    CHECK(parse_sandbox_spec(spec_text("\"limits\":{\"" + key + "\":1}")));
+    const std::string least = key == "memoryBytes" ? "4194304" : "1";
+    CHECK(parse_sandbox_spec(spec_text("\"limits\":{\"" + key + "\":" + least + "}")));
   }
+  refused(spec_text(R"("limits":{"memoryBytes":4194303})"), "limits.memoryBytes", "must be from 4194304 to");
   for (const std::string value : {"0", "-1", "0.001", "9000", "1e400", "1e300"})
     CHECK(!parse_sandbox_spec(spec_text("\"limits\":{\"cpus\":" + value + "}")));
   for (const std::string value : {"1", "0.5", "1e1", "8192", "0.01"})
