@@ -70,6 +70,8 @@ void add_step(const entry& e, plugin::plan_sink& sink, argument_file& out) {
     case entry_kind::mask:
       if (e.is_directory)
         out.add({"--perms", octal(e.mode), "--tmpfs", e.guest});
+      else if (e.system)
+        out.add({"--ro-bind", "/dev/null", e.guest});  // cannot be opened there: the mount is nodev
       else
         out.add({"--perms", "0000", "--ro-bind-data", std::to_string(sink.file("mask", {})), e.guest});
       break;

@@ -27,10 +27,10 @@ struct entry {
   bool read_only = false;  // bind
   bool is_directory = true;
   bool optional = false;  // left out where its mount point does not exist
-  bool system = false;
-  unsigned mode = 0755;  // tmpfs, directory
-  std::string text;      // symlink: what it says
-  std::size_t rule = 0;  // bind, symlink: whose it is
+  bool system = false;    // bind of the root; mask of what the enclosure made itself
+  unsigned mode = 0755;   // tmpfs, directory
+  std::string text;       // symlink: what it says
+  std::size_t rule = 0;   // bind, symlink: whose it is
   std::size_t sequence = 0;
 };
 

@@ -16,6 +16,14 @@ constexpr std::uint32_t known_flags = CCBOX_RULE_READ_ONLY | CCBOX_RULE_GLOB | C
                                       CCBOX_RULE_DIRECTORY | CCBOX_RULE_SYMLINK | CCBOX_RULE_SYSTEM |
                                       CCBOX_RULE_TARGET;
 
+// What of a fresh /proc tells of the whole machine: its memory, devices, timers and keys. It asks for the
+// host's root user, not for a capability: and that is who a root caller is inside. Others the kernel refuses.
+constexpr const char* machine_files[] = {
+    "/proc/acpi",          "/proc/asound",       "/proc/kcore",       "/proc/key-users",
+    "/proc/keys",          "/proc/kpagecgroup",  "/proc/kpagecount",  "/proc/kpageflags",
+    "/proc/latency_stats", "/proc/pagetypeinfo", "/proc/sched_debug", "/proc/scsi",
+    "/proc/slabinfo",      "/proc/timer_list",   "/proc/timer_stats", "/proc/vmallocinfo"};
+
 std::string absolute(std::string_view path, const char* what) {
   auto normal = normal_path(path);
   if (!normal)
@@ -64,6 +72,7 @@ view::view(const plugin::plan_request& request, const host_tree& tree)
   for (auto* e : mounts_.by_depth())
     if (e->kind == entry_kind::bind) guests_by_host_.emplace(e->host, e->guest);
 
+  if (root_caller_) mask_machine_files();
   for (const auto& d : denies(request, CCBOX_KIND_READ_DENY))
     add_read_deny(d);
   for (const auto& d : denies(request, CCBOX_KIND_WRITE_DENY))
@@ -136,6 +145,19 @@ void view::add_private_directories(const plugin::plan_request& request) {
       throw failure(CCBOX_INVALID,
                     std::string(what) + " " + shown(guest) + " lies in the enclosure's own /proc or /dev");
     if (guest != "/" && !covered(guest)) add_session_directory(guest);
+  }
+}
+
+void view::mask_machine_files() {
+  for (const char* path : machine_files) {
+    const auto type = tree_.type(path);
+    if (type != node_type::directory && type != node_type::other) continue;
+    entry mask;
+    mask.kind = entry_kind::mask;
+    mask.guest = mask.host = path;
+    mask.is_directory = type == node_type::directory;
+    mask.system = true;
+    overlays_.put(std::move(mask));
   }
 }
 

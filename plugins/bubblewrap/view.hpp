@@ -44,6 +44,7 @@ class view {
   struct deny;
   void add_mount(const plugin::rule& r);
   void add_private_directories(const plugin::plan_request& request);
+  void mask_machine_files();
   void add_session_directory(std::string_view path);
   void add_read_deny(const deny& d);
   void add_write_deny(const deny& d);

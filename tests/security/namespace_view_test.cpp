@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -59,6 +60,23 @@ TEST_CASE("no process of the host is seen or can be signalled") {
   CHECK(inside.attempt({"kill", std::to_string(inside.launcher())}) == ESRCH);
   CHECK(inside.attempt({"kill", std::to_string(::getpid())}) == ESRCH);
   CHECK(inside.ask({"read", "/proc/1/cmdline"}).data.find("--args") == std::string::npos);
+}
+
+TEST_CASE("what /proc tells of the whole machine cannot be read, whoever the caller is") {
+  const attacked_enclosure inside(request_for_this_caller({}));
+  std::size_t readable_outside = 0;
+  for (const std::string name : {"kcore", "key-users", "keys", "kpagecgroup", "kpagecount", "kpageflags",
+                                 "pagetypeinfo", "slabinfo", "timer_list", "vmallocinfo"}) {
+    const std::string path = "/proc/" + name;
+    char byte = 0;
+    const unique_fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    const bool readable = file && ::read(file.get(), &byte, 1) == 1;
+    readable_outside += readable;
+    CAPTURE(path);
+    // A user who is not root sees the keys of that user alone.
+    if (::geteuid() == 0 || !name.starts_with("key")) CHECK(inside.attempt({"read", path}) != 0);
+  }
+  if (::geteuid() == 0) CHECK(readable_outside > 3);
 }
 
 TEST_CASE("the network of the enclosure has a loopback device and nothing else") {

@@ -39,6 +39,7 @@ struct asked {
   std::vector<planned_rule> rules;
   std::uint64_t waived = 0;
   std::string home = "/home/u", tmpdir = "/tmp";
+  std::uint32_t uid = 1000;
   fake_tree tree{};
 
   view make() const {
@@ -52,6 +53,7 @@ struct asked {
     request.rules = table.data();
     request.rule_count = table.size();
     request.waived = waived;
+    request.uid = uid;
     request.workdir = ccbox::plugin::str("/");
     request.home = ccbox::plugin::str(home);
     request.tmpdir = ccbox::plugin::str(tmpdir);
@@ -102,6 +104,19 @@ bool contains(const std::string& text, const std::string& part) {
 }
 
 }  // namespace
+
+TEST_CASE("what /proc tells of the whole machine is masked for a root caller, where there is such a thing") {
+  asked question{{mount_rule("/w", directory)}};
+  question.tree.nodes = {{"/proc/kpageflags", node_type::other}, {"/proc/scsi", node_type::directory}};
+  CHECK(seen_as(question.make(), "/proc/kpageflags") == "nothing");
+  question.uid = 0;
+  const auto v = question.make();
+  CHECK(seen_as(v, "/proc/kpageflags") == "file mask");
+  CHECK(seen_as(v, "/proc/scsi") == "directory mask");
+  CHECK(seen_as(v, "/proc/kcore") == "nothing");
+  const auto place = [&](const char* guest) { return step_at(v, guest) - v.steps().data(); };
+  CHECK(place("/proc") < place("/proc/kpageflags"));
+}
 
 TEST_CASE("every mount comes after the one around it, whatever order the rules have") {
   std::vector<planned_rule> rules = {mount_rule("/w", directory),
