@@ -1,9 +1,11 @@
 #include "runner.hpp"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
@@ -19,6 +21,7 @@
 #include <exception>
 #include <optional>
 
+#include "descriptor_relay.hpp"
 #include "event_bus.hpp"
 #include "log.hpp"
 #include "output.hpp"
@@ -78,6 +81,7 @@ class runner {
     });
     io_.run();
     relay_.reset();
+    stream_relays_ = {};
     return exit_code_;
   }
 
@@ -96,8 +100,13 @@ class runner {
     co_await session_->destroy(0);
     finishing_ = true;
     if (relay_) co_await relay_->finish();
+    for (const auto& relay : stream_relays_)
+      if (relay) co_await relay->finish();
     if (request_.json) co_await subscription_.drained();
-    co_return stop_signal_ ? exit_signal_base + stop_signal_ : code;
+    if (stop_signal_) co_return exit_signal_base + stop_signal_;
+    for (const auto& relay : stream_relays_)
+      if (relay && relay->failure()) co_return refuse(*relay->failure());
+    co_return code;
   }
 
   asio::awaitable<int> run_command() {
@@ -114,6 +123,8 @@ class runner {
                                                               : exit_refused;
     }
     exec_id_ = started->exec_id;
+    for (const auto& relay : stream_relays_)
+      if (relay) relay->start();
     if (relay_ && started->pty_master) relay_->start(std::move(started->pty_master));
     for (const int number : std::exchange(early_signals_, {}))
       co_await session_->signal(exec_id_, number);
@@ -143,7 +154,7 @@ class runner {
     return e;
   }
 
-  // A descriptor that is a terminal comes from the pty inside; the others go in as they are.
+  // A descriptor that is a terminal comes from the pty inside, or is relayed.
   result<void> choose_descriptors(exec_request& how) {
     std::array<bool, 3> from_pty{};
     if (request_.json) {
@@ -163,12 +174,47 @@ class runner {
         how.pty = relay_->size();
       }
     }
-    for (int fd = 0; fd <= 2; ++fd) {
-      if (from_pty[static_cast<std::size_t>(fd)]) continue;
-      how.descriptors[static_cast<std::size_t>(fd)] = unique_fd(::fcntl(fd, F_DUPFD_CLOEXEC, 3));
-      if (!how.descriptors[static_cast<std::size_t>(fd)]) return system_error("fcntl", "", errno);
+    for (std::size_t fd = 0; fd < how.descriptors.size(); ++fd) {
+      if (from_pty[fd]) continue;
+      if (auto ok = hand_over_descriptor(static_cast<int>(fd), how.descriptors[fd]); !ok) return ok;
     }
     return {};
+  }
+
+  result<void> hand_over_descriptor(int fd, unique_fd& to_command) {
+    // Without a boundary there is nothing to keep from the command.
+    const bool enclosed = session_->handle().backend != sandbox_backend::none;
+    switch (enclosed ? how_to_hand_over(fd) : hand_over::as_it_is) {
+      case hand_over::null:
+        return {};
+      case hand_over::as_it_is:
+        to_command = unique_fd(::fcntl(fd, F_DUPFD_CLOEXEC, 3));
+        return to_command ? result<void>{} : result<void>(system_error("fcntl", "", errno));
+      case hand_over::relayed:
+        break;
+    }
+    // What goes to one file through both outputs must stay in order.
+    const bool shared = fd == 2 && stream_relays_[1] && is_same_file(1, 2);
+    auto& relay = stream_relays_[static_cast<std::size_t>(shared ? 1 : fd)];
+    if (!shared) {
+      auto opened = descriptor_relay::open(io_.get_executor(), fd);
+      if (!opened) return opened.error();
+      relay = std::move(*opened);
+    }
+    if (fd > 0) limit_own_files();
+    auto end = relay->command_end();
+    if (!end) return end.error();
+    to_command = std::move(*end);
+    return {};
+  }
+
+  // A redirected output is a file that the command writes, although this process does it.
+  void limit_own_files() const {
+    rlimit limit{};
+    const auto most = request_.spec.limits.file_size_bytes;
+    if (!most || ::getrlimit(RLIMIT_FSIZE, &limit) != 0) return;
+    limit.rlim_cur = std::min<rlim_t>(limit.rlim_cur, *most);
+    ::setrlimit(RLIMIT_FSIZE, &limit);
   }
 
   asio::awaitable<void> watch_signals() {
@@ -210,6 +256,9 @@ class runner {
   // The first signal goes to the command, which then has a grace; the second ends everything at once.
   asio::awaitable<void> end_command(int number) {
     if (finishing_ && relay_) relay_->abandon();
+    if (finishing_)
+      for (const auto& relay : stream_relays_)
+        if (relay) relay->abandon();
     if (stop_signal_) {
       // Before there is a session only the launch is running: it dies with this process.
       if (!session_) ::_exit(exit_signal_base + stop_signal_);
@@ -307,6 +356,7 @@ class runner {
   event_bus::subscription subscription_;
   std::shared_ptr<session> session_;
   std::unique_ptr<terminal_relay> relay_;
+  std::array<std::unique_ptr<descriptor_relay>, 3> stream_relays_;
   std::uint64_t exec_id_ = 0;
   int stop_signal_ = 0;
   std::vector<int> early_signals_;  // for the command, before its number was known

@@ -70,9 +70,9 @@ void restore_on_fatal_signals() {
   }
 }
 
-// A descriptor of our own for the same terminal: O_NONBLOCK belongs to the open file, which the caller's
-// shell shares.
-unique_fd reopen(int fd) {
+}  // namespace
+
+unique_fd reopen_terminal(int fd) {
   constexpr int flags = O_RDWR | O_NOCTTY | O_CLOEXEC | O_NONBLOCK;
   char name[64];
   if (::ttyname_r(fd, name, sizeof name) == 0) {
@@ -86,8 +86,6 @@ unique_fd reopen(int fd) {
   }
   return unique_fd(::fcntl(fd, F_DUPFD_CLOEXEC, 3));
 }
-
-}  // namespace
 
 std::array<bool, 3> standard_terminals() {
   return {::isatty(0) == 1, ::isatty(1) == 1, ::isatty(2) == 1};
@@ -206,8 +204,8 @@ result<std::unique_ptr<terminal_relay>> terminal_relay::open(asio::any_io_execut
   relay->impl_ = std::make_shared<impl>(executor);
   impl& self = *relay->impl_;
   const int shown_on = terminals[1] ? 1 : terminals[2] ? 2 : 0;
-  unique_fd output = reopen(shown_on);
-  unique_fd input = reopen(terminals[0] ? 0 : shown_on);
+  unique_fd output = reopen_terminal(shown_on);
+  unique_fd input = reopen_terminal(terminals[0] ? 0 : shown_on);
   self.tty = unique_fd(::fcntl(terminals[0] ? 0 : shown_on, F_DUPFD_CLOEXEC, 3));
   if (!input || !output || !self.tty) return system_error("open", "the terminal", errno);
   self.reads = terminals[0];

@@ -25,6 +25,9 @@ namespace ccbox {
 
 // Which of 0, 1, 2 are terminals.
 std::array<bool, 3> standard_terminals();
+// A descriptor of our own for the same terminal: O_NONBLOCK belongs to the open file, which the caller's
+// shell shares.
+unique_fd reopen_terminal(int fd);
 
 class terminal_relay {
  public:

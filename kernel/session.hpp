@@ -39,7 +39,7 @@ struct exec_request {
   std::vector<std::string> argv;
   std::vector<std::pair<std::string, std::string>> extra_env;  // on top of the session's
   std::string cwd;                                             // inside; empty: the session's workdir
-  std::array<unique_fd, 3> descriptors;
+  std::array<unique_fd, 3> descriptors;  // as they are: a file can be opened anew, a terminal be steered
   std::optional<window_size> pty;
   output_mode output = output_mode::captured;
 };

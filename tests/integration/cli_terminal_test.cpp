@@ -175,3 +175,56 @@ TEST_CASE("--pty never passes the terminal's descriptors as they are") {
   session.signal(SIGTERM);
   CHECK(session.wait() == 143);
 }
+
+TEST_CASE("--pty never: the command has no terminal, and lines and output pass all the same") {
+  const temporary_directory work;
+  auto session = on_terminal::start(
+      run_words +
+          arguments{"--bind", work.path(), "--pty", "never", "--", "sh", "-c",
+                    "for n in 0 1 2; do test -t $n && echo terminal $n; done; echo ready; cat; echo bye >&2"},
+      24, 80);
+  REQUIRE(session.wait_for("ready"));
+  CHECK_FALSE(session.in_raw_mode());
+  session.type("a line\n");
+  CHECK(session.wait_for("a line\r\na line"));  // typed, and said by cat
+  session.type("\x04");
+  CHECK(session.wait_for("bye"));
+  CHECK(session.wait() == 0);
+  CHECK_FALSE(contains(session.screen(), "terminal "));
+}
+
+TEST_CASE("--json: a terminal as standard input is read by lines and not handed over") {
+  const temporary_directory work;
+  auto session =
+      on_terminal::start(run_words + arguments{"--bind", work.path(), "--json", "--", "sh", "-c",
+                                               "test -t 0 || echo no terminal; read -r line; echo got $line"},
+                         24, 200);
+  CHECK(session.wait_for("no terminal"));
+  session.type("typed\n");
+  CHECK(session.wait_for("got typed"));
+  CHECK(session.wait() == 0);
+}
+
+TEST_CASE("--pty never: Ctrl-C ends the command, and in the background nothing is read") {
+  const temporary_directory work;
+  auto session = on_terminal::start(run_words + arguments{"--bind", work.path(), "--pty", "never", "--", "sh",
+                                                          "-c", "echo ready; sleep 1000"},
+                                    24, 80);
+  REQUIRE(session.wait_for("ready"));
+  session.type("\x03");
+  CHECK(session.wait() == 128 + SIGINT);
+
+  std::string words;
+  for (const std::string& word :
+       run_words + arguments{"--bind", work.path(), "--pty", "never", "--", "sleep", "1000"})
+    words += word + " ";
+  auto shell = on_terminal::start({"bash", "--norc", "--noprofile", "-i"}, 24, 80);
+  shell.type("PS1='ready> '\n");
+  REQUIRE(shell.wait_for("ready> "));
+  shell.type(words + "&\n");
+  REQUIRE(shell.wait_for("ready> "));
+  shell.type("echo typed$((1+1))here\n");
+  CHECK(shell.wait_for("typed2here"));
+  shell.type("kill %1; wait; exit\n");
+  CHECK(shell.wait() >= 0);
+}

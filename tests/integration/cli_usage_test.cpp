@@ -176,6 +176,8 @@ TEST_CASE("bad spec files are refused, each with its cause") {
   check_refused({"run", "--spec", "deep.json", "true"}, options, {"'deep.json'"});
   check_refused({"run", "--spec", "large.json", "true"}, options, {"1 MiB"});
   check_refused({"run", "--spec", "/dev/zero", "true"}, options, {"is not a file"});
+  REQUIRE(::mkfifo((work / "fifo.json").c_str(), 0600) == 0);
+  check_refused({"run", "--spec", "fifo.json", "true"}, options, {"'fifo.json'", "nobody writes to it"});
   check_refused({"run", "--spec", "a", "--spec-json", "{}", "true"}, options, {"exclude"});
 }
 
@@ -185,7 +187,13 @@ TEST_CASE("config files that are missing, directories or malformed are refused b
   work.write("bad.yaml", "plugins: [\n");
   work.write("unknown.yaml", "no_such_key: 1\n");
   std::filesystem::create_directory(work / "dir.yaml");
+  work.write("open.yaml", "");
+  REQUIRE(::chmod((work / "open.yaml").c_str(), 0666) == 0);
+  REQUIRE(::mkfifo((work / "fifo.yaml").c_str(), 0600) == 0);
   for (const std::string option : {"--plugins", "--policy"}) {
+    check_refused({"run", option, "fifo.yaml", "true"}, options, {"fifo.yaml", "is not a regular file"});
+    check_refused({"run", option, "open.yaml", "true"}, options,
+                  {"open.yaml", "may be written by group or others", "chmod go-w"});
     check_refused({"run", option, "missing.yaml", "true"}, options, {"missing.yaml"});
     check_refused({"run", option, "dir.yaml", "true"}, options, {"dir.yaml"});
     check_refused({"run", option, "bad.yaml", "true"}, options, {"bad.yaml:"});

@@ -1,0 +1,262 @@
+#include "descriptor_relay.hpp"
+
+#include <fcntl.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <cerrno>
+#include <chrono>
+#include <exception>
+#include <string>
+#include <string_view>
+
+#include "log.hpp"
+#include "terminal_relay.hpp"
+
+namespace ccbox {
+
+namespace asio = boost::asio;
+using asio_error = boost::system::error_code;
+using stream = asio::posix::stream_descriptor;
+
+namespace {
+
+constexpr std::size_t chunk_bytes = 65536;  // what a pipe holds
+constexpr std::chrono::milliseconds background_interval{200};
+
+bool is_null_device(const struct stat& status) {
+  return S_ISCHR(status.st_mode) && major(status.st_rdev) == 1 && minor(status.st_rdev) == 3;
+}
+
+void set_nonblocking(int fd) {
+  ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK);
+}
+
+// False if it will never be ready. A device that cannot be waited for always is.
+asio::awaitable<bool> wait_until(stream& s, stream::wait_type what) {
+  asio_error ec;
+  co_await s.async_wait(what, asio::redirect_error(asio::use_awaitable, ec));
+  co_return !ec || ec == asio::error::operation_not_supported;
+}
+
+}  // namespace
+
+hand_over how_to_hand_over(int fd) {
+  struct stat status {};
+  if (::fstat(fd, &status) != 0) return hand_over::as_it_is;
+  if (is_null_device(status)) return hand_over::null;
+  const bool more_than_a_stream =
+      S_ISREG(status.st_mode) || S_ISBLK(status.st_mode) || S_ISCHR(status.st_mode);
+  return more_than_a_stream ? hand_over::relayed : hand_over::as_it_is;
+}
+
+bool is_same_file(int fd, int other) {
+  struct stat a {
+  }, b{};
+  return ::fstat(fd, &a) == 0 && ::fstat(other, &b) == 0 && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+struct descriptor_relay::impl : std::enable_shared_from_this<impl> {
+  explicit impl(asio::any_io_executor e) : pipe(e), device(e), idle(e) {}
+
+  void fail(const std::string& action) {
+    constexpr std::array names{" standard input", " standard output", " standard error"};
+    if (!failure)
+      failure = system_error(action + names[static_cast<std::size_t>(number)], "", errno,
+                             "what went through it is incomplete");
+  }
+
+  bool may_read() const {
+    if (!is_terminal) return true;
+    return ::tcgetpgrp(source.get()) == ::getpgrp();
+  }
+
+  // As read(2), from the file or the device. EAGAIN: not now.
+  asio::awaitable<ssize_t> read_some(std::string& buffer) {
+    if (position >= 0) co_return ::pread(source.get(), buffer.data(), buffer.size(), position + passed);
+    if (!may_read()) {
+      // No signal tells a process that it was brought to the foreground.
+      idle.expires_after(background_interval);
+      asio_error ignored;
+      co_await idle.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+      errno = EAGAIN;
+      co_return -1;
+    }
+    if (!co_await wait_until(device, stream::wait_read)) co_return 0;
+    if (!may_read()) {
+      errno = EAGAIN;
+      co_return -1;
+    }
+    co_return ::read(device.native_handle(), buffer.data(), buffer.size());
+  }
+
+  static asio::awaitable<void> pump_in(std::shared_ptr<impl> self) {
+    std::string buffer(chunk_bytes, '\0');
+    while (!self->stopped) {
+      const ssize_t n = co_await self->read_some(buffer);
+      if (n < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+      // Not open for reading: whoever reads finds nothing.
+      if (n < 0 && errno != EBADF) self->fail("read");
+      if (n <= 0) break;
+      std::string_view rest(buffer.data(), static_cast<std::size_t>(n));
+      while (!rest.empty() && !self->stopped) {
+        if (!co_await wait_until(self->pipe, stream::wait_write)) co_return;
+        const ssize_t written = ::write(self->pipe.native_handle(), rest.data(), rest.size());
+        if (written < 0 && errno != EINTR && errno != EAGAIN) co_return;
+        if (written <= 0) continue;
+        rest.remove_prefix(static_cast<std::size_t>(written));
+        self->passed += written;
+      }
+    }
+    asio_error ignored;
+    self->pipe.close(ignored);
+  }
+
+  asio::awaitable<bool> write_out(std::string_view bytes) {
+    while (!bytes.empty()) {
+      const ssize_t n =
+          ::write(device.is_open() ? device.native_handle() : source.get(), bytes.data(), bytes.size());
+      if (n >= 0) {
+        bytes.remove_prefix(static_cast<std::size_t>(n));
+      } else if (errno == EAGAIN) {
+        if (abandoned || !co_await wait_until(device, stream::wait_write)) co_return false;
+      } else if (errno != EINTR) {
+        fail("write to");
+        co_return false;
+      }
+    }
+    co_return true;
+  }
+
+  static asio::awaitable<void> pump_out(std::shared_ptr<impl> self) {
+    std::string buffer(chunk_bytes, '\0');
+    while (!self->stopped) {
+      if (!co_await wait_until(self->pipe, stream::wait_read)) break;
+      if (self->stopped) break;
+      if (!co_await self->pass_chunk(buffer)) break;
+    }
+    self->pumping = false;
+    self->idle.cancel();
+    if (!self->failure) co_return;
+    asio_error ignored;
+    self->pipe.close(ignored);  // the command's next write tells it
+  }
+
+  // False at the end, or when it cannot go on.
+  asio::awaitable<bool> pass_chunk(std::string& buffer) {
+    const ssize_t n = ::read(pipe.native_handle(), buffer.data(), buffer.size());
+    if (n < 0) co_return errno == EINTR || errno == EAGAIN;
+    if (n == 0) co_return false;
+    co_return co_await write_out({buffer.data(), static_cast<std::size_t>(n)});
+  }
+
+  int number = 0;
+  unique_fd source;  // the caller's
+  bool is_terminal = false;
+  off_t position = -1;  // where the caller was; -1: it has none, or is written
+  off_t passed = 0;
+  unique_fd inside;         // the command's end of the pipe
+  stream pipe, device;      // device: an open file of our own, if it can be waited for
+  asio::steady_timer idle;  // of one in the background; of finish()
+  bool started = false, stopped = false, pumping = false, abandoned = false;
+  std::optional<error> failure;
+};
+
+descriptor_relay::descriptor_relay() = default;
+
+result<std::unique_ptr<descriptor_relay>> descriptor_relay::open(asio::any_io_executor executor, int fd) {
+  std::unique_ptr<descriptor_relay> relay(new descriptor_relay);
+  relay->impl_ = std::make_shared<impl>(executor);
+  impl& self = *relay->impl_;
+  self.number = fd;
+  self.source = unique_fd(::fcntl(fd, F_DUPFD_CLOEXEC, 3));
+  if (!self.source) return system_error("fcntl", "", errno);
+  self.is_terminal = ::isatty(fd) == 1;
+  struct stat status {};
+  if (::fstat(fd, &status) != 0) return system_error("fstat", "", errno);
+  if (S_ISCHR(status.st_mode)) {
+    unique_fd own = self.is_terminal ? reopen_terminal(fd) : unique_fd(::fcntl(fd, F_DUPFD_CLOEXEC, 3));
+    if (!own) return system_error("open", "the terminal", errno);
+    self.device.assign(own.release());
+  } else if (fd == 0) {
+    self.position = ::lseek(fd, 0, SEEK_CUR);
+  }
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return system_error("pipe2", "", errno);
+  unique_fd reader(ends[0]), writer(ends[1]);
+  unique_fd& ours = fd == 0 ? writer : reader;
+  set_nonblocking(ours.get());
+  self.pipe.assign(ours.release());
+  self.inside = std::move(fd == 0 ? reader : writer);
+  return relay;
+}
+
+descriptor_relay::~descriptor_relay() {
+  impl_->stopped = true;
+  asio_error ignored;
+  impl_->idle.cancel();
+  impl_->pipe.close(ignored);
+  impl_->device.close(ignored);
+}
+
+result<unique_fd> descriptor_relay::command_end() const {
+  unique_fd copy(::fcntl(impl_->inside.get(), F_DUPFD_CLOEXEC, 3));
+  if (!copy) return system_error("fcntl", "", errno);
+  return copy;
+}
+
+void descriptor_relay::start() {
+  impl& self = *impl_;
+  self.started = true;
+  const auto log_failure = [keep = impl_](std::exception_ptr failure) {
+    if (failure) log_event(log_level::error, "descriptor-relay-failed");
+  };
+  if (self.number == 0) {
+    asio::co_spawn(self.pipe.get_executor(), impl::pump_in(impl_), log_failure);
+  } else {
+    self.inside.reset();  // or the pipe would never end
+    self.pumping = true;
+    asio::co_spawn(self.pipe.get_executor(), impl::pump_out(impl_), log_failure);
+  }
+}
+
+asio::awaitable<void> descriptor_relay::finish() {
+  const auto keep = impl_;
+  impl& self = *keep;
+  if (!self.started) co_return;
+  if (self.number == 0) {
+    self.stopped = true;
+    int left = 0;
+    if (self.position >= 0 && ::ioctl(self.inside.get(), FIONREAD, &left) == 0)
+      ::lseek(self.source.get(), self.position + self.passed - left, SEEK_SET);
+    co_return;
+  }
+  // Whoever wrote is gone, so the pump comes to the end of the pipe.
+  self.idle.expires_at(asio::steady_timer::time_point::max());
+  asio_error ignored;
+  if (self.pumping && !self.abandoned)
+    co_await self.idle.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+  self.stopped = true;
+}
+
+void descriptor_relay::abandon() {
+  impl_->abandoned = true;
+  asio_error ignored;
+  impl_->device.cancel(ignored);
+  impl_->idle.cancel();
+}
+
+const std::optional<error>& descriptor_relay::failure() const {
+  return impl_->failure;
+}
+
+}  // namespace ccbox

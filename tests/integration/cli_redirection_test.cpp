@@ -1,0 +1,106 @@
+// What the caller redirects: the command reads or writes a stream, and has no right over the file behind it.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli_support.hpp"
+
+using namespace ccbox::test;
+
+namespace {
+
+// A shell script of the caller's, in which $ccbox runs what follows it in an enclosure, and without which the
+// same words run as they are.
+finished script(const temporary_directory& work, const std::string& text, bool enclosed = true,
+                const arguments& options = {}) {
+  std::string prefix;
+  for (const std::string& word : run_words + options + arguments{"--"})
+    prefix += word + " ";
+  run_options how = in(work);
+  how.extra_env = {"ccbox=" + (enclosed ? prefix : "")};
+  return run({"sh", "-c", text}, how);
+}
+
+mode_t mode_of(const std::string& path) {
+  struct stat status {};
+  REQUIRE(::stat(path.c_str(), &status) == 0);
+  return status.st_mode & 07777;
+}
+
+}  // namespace
+
+TEST_CASE("a file that is read through standard input cannot be written") {
+  // The file lies out of the writable directory, so that the descriptor is the only way.
+  const temporary_directory work, elsewhere;
+  for (const bool enclosed : {false, true}) {
+    const auto file = elsewhere.write("file", "given\n");
+    script(work, "$ccbox sh -c 'echo planted >/proc/self/fd/0' < " + file, enclosed);
+    CHECK(read_file(file) == (enclosed ? "given\n" : "planted\n"));
+  }
+}
+
+TEST_CASE("what a log held before can be neither cut, nor read, nor given another mode") {
+  const temporary_directory work, elsewhere;
+  for (const bool enclosed : {false, true}) {
+    const auto log = elsewhere.write("log", "before\n");
+    REQUIRE(::chmod(log.c_str(), 0600) == 0);
+    script(work, "$ccbox sh -c ': >/proc/self/fd/1; chmod 666 /proc/self/fd/1; echo said' >> " + log,
+           enclosed);
+    CHECK(read_file(log) == (enclosed ? "before\nsaid\n" : "said\n"));
+    CHECK(mode_of(log) == (enclosed ? 0600 : 0666));
+  }
+  const auto log = elsewhere.write("log", "secret\n");
+  script(work, "$ccbox timeout 5 dd if=/proc/self/fd/1 of=taken iflag=nonblock 2>/dev/null >> " + log, false);
+  CHECK(read_file(work / "taken") == "secret\n");
+  script(work, "$ccbox timeout 5 dd if=/proc/self/fd/1 of=taken iflag=nonblock 2>/dev/null >> " + log);
+  CHECK(read_file(work / "taken") == "");
+}
+
+TEST_CASE("what the command did not read is left to whoever shares the file") {
+  const temporary_directory work;
+  work.write("list", "one\ntwo\nthree\n");
+  CHECK(script(work, "while read -r line; do $ccbox true; echo $line; done < list").out ==
+        "one\ntwo\nthree\n");
+  CHECK(script(work, "{ $ccbox dd bs=1 count=4 2>/dev/null; echo --; cat; } < list").out ==
+        "one\n--\ntwo\nthree\n");
+  CHECK(script(work, "{ read -r first; $ccbox cat; echo --; cat; } < list").out == "two\nthree\n--\n");
+}
+
+TEST_CASE("scripts, large files and both outputs in one file pass unchanged and in order") {
+  const temporary_directory work;
+  work.write("script", "echo a\nread -r next\nthe data of read\necho b $next\n");
+  CHECK(script(work, "$ccbox bash < script").out == "a\nb the data of read\n");
+  CHECK(script(work, "head -c 20000000 /dev/urandom > big; $ccbox cat < big > copy; cmp big copy").code == 0);
+  script(work, "for i in 1 2 3; do $ccbox sh -c 'echo out; echo err >&2; echo out'; done > both 2>&1");
+  CHECK(read_file(work / "both") == "out\nerr\nout\nout\nerr\nout\nout\nerr\nout\n");
+  script(work, "$ccbox sh -c 'echo out; echo err >&2' > one 2> two");
+  CHECK(read_file(work / "one") == "out\n");
+  CHECK(read_file(work / "two") == "err\n");
+  CHECK(script(work, "$ccbox sh -c 'cat; exit 7' < /dev/null > /dev/null").code == 7);
+}
+
+TEST_CASE("output that finds no room is an error and ends the command") {
+  const temporary_directory work;
+  const auto full = script(work, "$ccbox yes > /dev/full");
+  CHECK(full.code == 125);
+  CHECK(contains(full.err, "ccbox: error: write to standard output: No space left on device"));
+  const auto errors = script(work, "$ccbox sh -c 'yes >&2' 2> /dev/full");
+  CHECK(errors.code == 125);
+}
+
+TEST_CASE("a redirected output counts for the limit of file sizes") {
+  const temporary_directory work;
+  const auto limited = script(work, "$ccbox yes > big", true, {"--file-size", "64K"});
+  CHECK(limited.code == 125);
+  CHECK(contains(limited.err, "write to standard output: File too large (EFBIG)"));
+  CHECK(read_file(work / "big").size() == 65536);
+}
+
+TEST_CASE("backend none hands redirected files over as they are") {
+  const temporary_directory work;
+  run_options how = in(work);
+  how.extra_env = {"program=" + ccbox_program()};
+  run({"sh", "-c",
+       "\"$program\" run -q --backend none -- sh -c 'test -f /proc/self/fd/1 && echo file' > out"},
+      how);
+  CHECK(read_file(work / "out") == "file\n");
+}
