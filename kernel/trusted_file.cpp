@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
+#include "host.hpp"
 #include "os.hpp"
 
 namespace ccbox {
@@ -50,7 +51,10 @@ class trusted_file {
     if (status.st_uid != 0 && status.st_uid != static_cast<uid_t>(os::call(SYS_geteuid)))
       return refusal(error_code::permission_denied,
                      "is not loaded: " + name + " belongs to uid " + std::to_string(status.st_uid),
-                     "a " + kind_ + " and its directory belong to root or to the user who runs ccbox");
+                     // Where root's files seem to belong to nobody.
+                     inside_enclosure()
+                         ? "this is inside an enclosure of ccbox already: run ccbox outside of it"
+                         : "a " + kind_ + " and its directory belong to root or to the user who runs ccbox");
     if (status.st_mode & (S_IWGRP | S_IWOTH))
       return refusal(error_code::permission_denied,
                      "is not loaded: " + name + " may be written by group or others",
