@@ -23,7 +23,7 @@ struct hello_peek {
   std::string name;  // named: as on the wire, any bytes; canonicalise before comparing
 };
 
-constexpr std::size_t max_client_hello_bytes = 16 * 1024 + 5;  // more than this is malformed
+constexpr std::size_t max_client_hello_bytes = 16 * 1024 + 5;  // what is no whole hello by then is malformed
 
 hello_peek peek_client_hello(std::string_view bytes);
 

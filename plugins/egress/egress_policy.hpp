@@ -4,8 +4,8 @@
 // A deny entry without a port denies every port. The cloud metadata services are built in, their addresses as
 // the floor (address_class::metadata) and their names as deny rules: rules add to them, none takes from them.
 //
-// Threads: const after construction, any thread. A decision takes no lock and allocates nothing when it
-// allows.
+// Threads: const after construction, any thread. Sessions with equal rules share one object. A decision takes
+// no lock and allocates nothing when it allows.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,10 @@ struct rule {
   std::string origin;   // where it comes from: "baseline.llm", "--allow-domain"
   std::string reason;
   bool git_host = false;  // its default ports are 22, 80 and 443
+  bool operator==(const rule&) const = default;
 };
+
+constexpr std::string_view built_in_origin = "built in";
 
 enum class denial_reason {
   not_allowed,       // "blocked-by-allowlist"
