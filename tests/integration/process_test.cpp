@@ -14,29 +14,15 @@
 #include <thread>
 
 #include "support/os_faults.hpp"
+#include "support/pipe.hpp"
 #include "support/result_printing.hpp"
 
 using namespace ccbox;
+using test::make_pipe;
+using test::pipe_ends;
+using test::read_all;
 
 namespace {
-
-struct pipe_ends {
-  unique_fd reader, writer;
-};
-
-pipe_ends make_pipe() {
-  int ends[2];
-  REQUIRE(::pipe2(ends, O_CLOEXEC) == 0);
-  return {unique_fd(ends[0]), unique_fd(ends[1])};
-}
-
-std::string read_all(int fd) {
-  std::string text;
-  char buffer[4096];
-  for (ssize_t n; (n = ::read(fd, buffer, sizeof buffer)) > 0;)
-    text.append(buffer, static_cast<std::size_t>(n));
-  return text;
-}
 
 // Runs `script` with its standard output in a pipe.
 std::string output_of(const std::string& script, spawn_request request = {}) {
