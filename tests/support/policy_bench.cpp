@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 
 namespace ccbox::test {
@@ -67,6 +68,16 @@ bool has_name_rule(const policy& p, std::string_view pattern, std::string_view r
   for (const auto& r : rules_for(p, rule_kind::name_deny, pattern))
     if (r.glob && r.guest_path == root) return true;
   return false;
+}
+
+bool warns(const policy& p, std::string_view text) {
+  return std::any_of(p.warnings.begin(), p.warnings.end(),
+                     [&](const std::string& w) { return w.find(text) != std::string::npos; });
+}
+
+bool denies_writing(const policy& p, const std::string& path) {
+  const auto answer = check_path(p, path);
+  return !answer.writable && !answer.creatable;
 }
 
 }  // namespace ccbox::test

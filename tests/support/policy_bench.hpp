@@ -33,6 +33,8 @@ struct policy_bench {
 // The rules of a kind whose path (below `directory`, if it lies there) is `path`.
 std::vector<rule> rules_for(const policy& p, rule_kind kind, std::string_view path);
 bool has_rule(const policy& p, rule_kind kind, std::string_view path);
+bool warns(const policy& p, std::string_view text);
+bool denies_writing(const policy& p, const std::string& path);  // what is there, and anything new
 bool has_name_rule(const policy& p, std::string_view pattern, std::string_view root);
 
 }  // namespace ccbox::test
