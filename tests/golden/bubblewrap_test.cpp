@@ -2,8 +2,8 @@
 // difference.
 #include <doctest/doctest.h>
 
-#include <cstdlib>
 #include <algorithm>
+#include <cstdlib>
 #include <fstream>
 #include <sstream>
 

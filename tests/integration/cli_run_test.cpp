@@ -292,3 +292,19 @@ TEST_CASE("arguments and variables that are too large are refused before anythin
     options.extra_env.push_back("BIG_" + std::to_string(i) + "=" + std::string(30000, 'z'));
   CHECK(run(run_words + arguments{"--", "true"}, options).code == 0);
 }
+
+TEST_CASE("two processes may use one session id at the same time") {
+  const temporary_directory work;
+  const arguments words = run_words + arguments{"--session", "same", "--memory", "256M", "--"};
+  auto first = running::start(words + arguments{"sh", "-c", "echo ready; cat; exit 3"}, [&] {
+    run_options how = in(work);
+    how.input = std::string(1 << 20, 'x');  // more than a pipe takes: it ends when its output is read
+    return how;
+  }());
+  REQUIRE(first.wait_for("ready"));
+  const auto second = run(words + arguments{"sh", "-c", "exit 4"}, in(work));
+  CHECK(second.code == 4);
+  const auto ended = first.wait();
+  CHECK(ended.code == 3);
+  CHECK(ended.out.size() == 6 + (1 << 20));
+}
