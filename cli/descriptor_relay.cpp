@@ -165,7 +165,7 @@ struct descriptor_relay::impl : std::enable_shared_from_this<impl> {
   off_t position = -1;  // where the caller was; -1: it has none, or is written
   off_t passed = 0;
   unique_fd inside;         // the command's end of the pipe
-  stream pipe, device;      // device: an open file of our own, if it can be waited for
+  stream pipe, device;      // device: what has no position, and may have to be waited for
   asio::steady_timer idle;  // of one in the background; of finish()
   bool started = false, stopped = false, pumping = false, abandoned = false;
   std::optional<error> failure;
@@ -183,12 +183,12 @@ result<std::unique_ptr<descriptor_relay>> descriptor_relay::open(asio::any_io_ex
   self.is_terminal = ::isatty(fd) == 1;
   struct stat status {};
   if (::fstat(fd, &status) != 0) return system_error("fstat", "", errno);
-  if (S_ISCHR(status.st_mode)) {
+  const bool is_device = S_ISCHR(status.st_mode);
+  if (fd == 0 && !is_device) self.position = ::lseek(fd, 0, SEEK_CUR);
+  if (is_device || (fd == 0 && self.position < 0)) {
     unique_fd own = self.is_terminal ? reopen_terminal(fd) : unique_fd(::fcntl(fd, F_DUPFD_CLOEXEC, 3));
-    if (!own) return system_error("open", "the terminal", errno);
+    if (!own) return system_error("open again", fd == 0 ? "standard input" : "a standard output", errno);
     self.device.assign(own.release());
-  } else if (fd == 0) {
-    self.position = ::lseek(fd, 0, SEEK_CUR);
   }
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return system_error("pipe2", "", errno);
