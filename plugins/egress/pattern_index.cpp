@@ -45,7 +45,9 @@ class pattern_index::hashed_name {
   explicit hashed_name(std::string_view name) : name_(name) {
     heads_[0] = 0;
     for (std::size_t start = 0; start <= name.size() && count_ < max_labels; ++count_) {
-      const auto end = std::min(name.find('.', start), name.size());
+      auto end = start;
+      while (end < name.size() && name[end] != '.')
+        ++end;
       starts_[count_] = start;
       tails_[count_] = hash_bytes(name.data() + start, end - start);
       heads_[count_ + 1] = mixed(heads_[count_] + tails_[count_]);
@@ -120,13 +122,16 @@ void pattern_index::add(const domain_pattern& pattern, const entry& e) {
       break;
     case form::subdomains:
       wanted = name.suffix(0);
-      deepest_suffix_ = std::max(deepest_suffix_, name.count());
+      longest_suffix_ = std::max(longest_suffix_, name.count());
       break;
-    case form::one_label:
+    case form::one_label: {
+      const hashed_name after(pattern.after);
       wanted = {form::one_label, pattern.name, pattern.after,
-                hashed_name::one_label_hash(name.head_hash(), hashed_name(pattern.after).hash())};
-      has_one_label_ = true;
+                hashed_name::one_label_hash(name.head_hash(), after.hash())};
+      longest_before_ = std::max(longest_before_, name.count());
+      longest_after_ = std::max(longest_after_, after.count());
       break;
+    }
     case form::address:
       wanted = key_of(pattern.address);
       break;
@@ -178,8 +183,9 @@ pattern_index::verdict pattern_index::of_name(std::string_view canonical_name, s
   const hashed_name name(canonical_name);
   collect(name.exact(), port, out);
   for (std::size_t i = 1; i < name.count() && out.deny == nullptr; ++i) {
-    if (name.count() - i <= deepest_suffix_) collect(name.suffix(i), port, out);
-    if (has_one_label_ && i + 1 < name.count()) collect(name.around(i), port, out);
+    const auto after = name.count() - i;
+    if (after <= longest_suffix_) collect(name.suffix(i), port, out);
+    if (i <= longest_before_ && after > 1 && after - 1 <= longest_after_) collect(name.around(i), port, out);
   }
   return out;
 }

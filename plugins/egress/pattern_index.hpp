@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "domain_pattern.hpp"
@@ -67,8 +68,9 @@ class pattern_index {
   std::string texts_;
   std::vector<std::pair<std::uint32_t, entry>> added_;  // with their nodes, until finish()
   std::vector<entry> entries_;                          // of each node together: deny first, by port
-  std::size_t deepest_suffix_ = 0;                      // labels of the longest *.suffix
-  bool has_one_label_ = false;
+  // Labels of the longest *.suffix, and of what is before and after a * in the middle: what is longer is not
+  // looked up.
+  std::size_t longest_suffix_ = 0, longest_before_ = 0, longest_after_ = 0;
 };
 
 }  // namespace ccbox::egress
