@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -63,6 +64,25 @@ void check_decision(const egress_policy& policy, const std::vector<parsed_rule>&
   fuzz::require(d.reason == expected, "a refusal has its reason");
 }
 
+void require_reason(const std::string& why) {
+  fuzz::require(
+      !why.empty() && std::all_of(why.begin(), why.end(), [](char c) { return c >= ' ' && c <= '~'; }),
+      "a bad rule has a reason, one line of ASCII");
+}
+
+std::optional<domain_pattern> parsed_pattern(const std::string& text) {
+  const auto result = parse_domain_pattern(text);
+  if (const auto* bad = std::get_if<bad_pattern>(&result)) {
+    require_reason(bad->why);
+    return {};
+  }
+  const auto& pattern = std::get<domain_pattern>(result);
+  const auto again = parse_domain_pattern(to_string(pattern));
+  fuzz::require(std::holds_alternative<domain_pattern>(again) && std::get<domain_pattern>(again) == pattern,
+                "an entry that was written is itself");
+  return pattern;
+}
+
 // The first line is a destination; each other line an allow entry, after ! a deny entry, after ^ a range of
 // the floor and after + one that names may resolve into.
 void run(std::string_view input) {
@@ -73,8 +93,9 @@ void run(std::string_view input) {
     input.remove_prefix(std::min(end + 1, input.size()));
   }
   if (lines.empty()) return;
-  std::vector<rule> rules;
+  std::vector<rule> all, rules;
   std::vector<parsed_rule> entries;
+  std::optional<std::size_t> first_bad;
   bool has_floor = false;
   for (std::size_t i = 1; i < lines.size(); ++i) {
     auto line = lines[i];
@@ -83,27 +104,29 @@ void run(std::string_view input) {
     if (line.starts_with("^")) action = rule_action::floor;
     if (line.starts_with("+")) action = rule_action::resolved;
     if (action != rule_action::allow) line.erase(0, 1);
-    const rule one{action, line, "line", ""};
-    const auto alone = egress_policy::build({one});
-    if (const auto* bad = std::get_if<bad_rule>(&alone)) {
-      fuzz::require(bad->index == 0 && !bad->why.empty(), "a bad rule has its place and a reason");
-      fuzz::require(
-          std::all_of(bad->why.begin(), bad->why.end(), [](char c) { return c >= ' ' && c <= '~'; }),
-          "the reason is one line of ASCII");
+    all.push_back({action, line, "line", ""});
+    if (action == rule_action::floor || action == rule_action::resolved) {
+      if (!parse_address_range(line)) {
+        first_bad = first_bad.value_or(all.size() - 1);
+        continue;
+      }
+      has_floor = has_floor || action == rule_action::floor;
+    } else if (const auto pattern = parsed_pattern(line)) {
+      entries.push_back({action, *pattern});
+    } else {
+      first_bad = first_bad.value_or(all.size() - 1);
       continue;
     }
-    rules.push_back(one);
-    has_floor = has_floor || action == rule_action::floor;
-    if (action == rule_action::floor || action == rule_action::resolved) continue;
-    const auto pattern = std::get<domain_pattern>(parse_domain_pattern(line));
-    const auto again = parse_domain_pattern(to_string(pattern));
-    fuzz::require(std::holds_alternative<domain_pattern>(again) && std::get<domain_pattern>(again) == pattern,
-                  "an entry that was written is itself");
-    entries.push_back({action, pattern});
+    rules.push_back(all.back());
+  }
+  if (first_bad) {
+    const auto refused = egress_policy::build(all);
+    const auto* bad = std::get_if<bad_rule>(&refused);
+    fuzz::require(bad != nullptr && bad->index == *first_bad, "the first bad rule is refused with its place");
+    require_reason(bad->why);
   }
   const auto built = egress_policy::build(rules);
-  fuzz::require(std::holds_alternative<std::shared_ptr<const egress_policy>>(built),
-                "rules that are good alone are good together");
+  fuzz::require(std::holds_alternative<std::shared_ptr<const egress_policy>>(built), "good rules are taken");
   const auto& policy = *std::get<std::shared_ptr<const egress_policy>>(built);
   fuzz::require(policy.rule_count() == rules.size(), "no rule gets lost");
 
