@@ -25,7 +25,7 @@ struct terminated {
 };
 terminated find_end(std::string_view bytes) {
   const auto nul = bytes.find('\0');
-  if (nul != bytes.npos && nul <= max_field_bytes) return {false, nul};
+  if (nul != bytes.npos) return {false, nul};
   return {bytes.size() > max_field_bytes, {}};
 }
 
