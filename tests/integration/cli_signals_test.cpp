@@ -9,6 +9,7 @@
 #include <random>
 
 #include "cli_support.hpp"
+#include "support/waiting.hpp"
 
 using namespace ccbox::test;
 
@@ -47,12 +48,28 @@ std::size_t lines_with(const std::string& file, const std::string& part) {
   return count;
 }
 
-// Reaps orphans that were handed to this process; true when there are no more.
-bool no_children_left() {
-  while (::waitpid(-1, nullptr, WNOHANG) > 0) {
+// While it lives, whatever outlives its parents becomes a child of this process.
+class orphanage {
+ public:
+  orphanage() { REQUIRE(::prctl(PR_SET_CHILD_SUBREAPER, 1) == 0); }
+  ~orphanage() { ::prctl(PR_SET_CHILD_SUBREAPER, 0); }
+  orphanage(const orphanage&) = delete;
+  orphanage& operator=(const orphanage&) = delete;
+
+  // Reaps those that have ended; true when there was no child but those of earlier tests.
+  bool empties() const {
+    bool empty = true;
+    for (const pid_t pid : children_of(::getpid())) {
+      if (std::find(before_.begin(), before_.end(), pid) != before_.end()) continue;
+      empty = false;  // one that is reaped here may have left more
+      ::waitpid(pid, nullptr, WNOHANG);
+    }
+    return empty;
   }
-  return ::waitpid(-1, nullptr, WNOHANG) < 0 && errno == ECHILD;
-}
+
+ private:
+  std::vector<pid_t> before_ = children_of(::getpid());
+};
 
 }  // namespace
 
@@ -138,7 +155,7 @@ TEST_CASE("SIGUSR1 is the command's business") {
 
 TEST_CASE("a signal at any moment of the launch ends ccbox with its code and leaves nothing") {
   const temporary_directory work;
-  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  const orphanage orphans;
   std::minstd_rand random(7);
   for (int round = 0; round < 20; ++round) {
     auto command = running::start(run_words + arguments{"--", "sleep", "1000"}, in(work));
@@ -148,14 +165,12 @@ TEST_CASE("a signal at any moment of the launch ends ccbox with its code and lea
     CHECK(result.code == 143);
     CHECK_FALSE(result.timed_out);
   }
-  CHECK(eventually(no_children_left));
-  ::prctl(PR_SET_CHILD_SUBREAPER, 0);
+  CHECK(eventually([&] { return orphans.empties(); }));
 }
 
 TEST_CASE("kill -9 of ccbox at any moment leaves no process, file, socket or mount") {
   const temporary_directory work, temporary;
-  // Whatever outlives its parents becomes a child of this process.
-  REQUIRE(::prctl(PR_SET_CHILD_SUBREAPER, 1) == 0);
+  const orphanage orphans;
   const auto mounts = read_file("/proc/self/mounts");
   const auto sockets = lines_with("/proc/net/unix", "ccbox");
   const auto run_files = names_in("/run");
@@ -170,13 +185,12 @@ TEST_CASE("kill -9 of ccbox at any moment leaves no process, file, socket or mou
     ::kill(pid, SIGKILL);
     CHECK(command.wait().code == 137);
   }
-  CHECK(eventually(no_children_left));
+  CHECK(eventually([&] { return orphans.empties(); }));
   CHECK(names_in(work.path()).empty());
   CHECK(names_in(temporary.path()).empty());
   CHECK(names_in("/run") == run_files);
   CHECK(read_file("/proc/self/mounts") == mounts);
   CHECK(lines_with("/proc/net/unix", "ccbox") == sockets);
-  ::prctl(PR_SET_CHILD_SUBREAPER, 0);
 }
 
 TEST_CASE("the cgroup of a run that was killed is swept by the next one") {

@@ -76,7 +76,8 @@ TEST_CASE("a child inherits the listed descriptors and /dev/null, and nothing el
 TEST_CASE("descriptors are placed exactly even if their numbers overlap and swap") {
   pipe_ends a = make_pipe(), b = make_pipe();
   const int x = a.writer.get(), y = b.writer.get();
-  auto c = spawn({.argv = {"/bin/sh", "-c",
+  // bash, for numbers of two digits.
+  auto c = spawn({.argv = {"/bin/bash", "-c",
                            "echo first >&" + std::to_string(y) + "; echo second >&" + std::to_string(x)},
                   .descriptors = {{x, y}, {y, x}}});
   REQUIRE(c);
@@ -90,7 +91,7 @@ TEST_CASE("descriptors are placed exactly even if their numbers overlap and swap
 TEST_CASE("one descriptor can be given under several numbers, its own among them") {
   pipe_ends p = make_pipe();
   const int own = p.writer.get();
-  auto c = spawn({.argv = {"/bin/sh", "-c", "echo a >&1; echo b >&2; echo c >&" + std::to_string(own)},
+  auto c = spawn({.argv = {"/bin/bash", "-c", "echo a >&1; echo b >&2; echo c >&" + std::to_string(own)},
                   .descriptors = {{own, 1}, {own, 2}, {own, own}}});
   REQUIRE(c);
   p.writer.reset();
