@@ -36,9 +36,9 @@ TEST_CASE("an answer that does not fit on the disk is an error") {
 
 TEST_CASE("an answer whose reader has gone away ends as by SIGPIPE, in silence") {
   const temporary_directory work;
-  const auto result = after("exec 3>&1; { sleep 0.2; \"$@\" 3>&-; echo code $? >&3; } | true; exit 0",
-                            {ccbox_program(), "explain"}, work);
-  CHECK(result.out == "code 141\n");
+  // The reader is the shell itself, which closes its end.
+  const auto result = after("mkfifo gone; exec 4<>gone; exec >gone 4<&-", {ccbox_program(), "explain"}, work);
+  CHECK(result.code == 141);
   CHECK(result.err == "");
 }
 

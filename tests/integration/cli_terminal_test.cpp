@@ -50,30 +50,24 @@ TEST_CASE("keys reach the command unchanged and the caller's terminal is raw mea
 
 TEST_CASE("an interactive shell has job control: Ctrl-C reaches the foreground job only") {
   const temporary_directory work;
+  const std::string own = std::to_string(::getpid());  // other processes' sleeps are not ours
+  const auto sleeps = [](const std::string& seconds) {
+    return !processes_with(std::string("sleep\0", 6) + seconds).empty();
+  };
   auto session = at_terminal(work, {"bash", "--norc", "--noprofile", "-i"});
   session.type("PS1='ready> '\n");
   REQUIRE(session.wait_for("ready> "));
   session.type("sleep 1000 & echo back$((1+1))ground\n");
   REQUIRE(session.wait_for("back2ground"));
-  session.type("echo fore$((1+1))ground; sleep 2000\n");
+  session.type("echo fore$((1+1))ground; sleep 2000." + own + "\n");
   REQUIRE(session.wait_for("fore2ground"));
-  REQUIRE(eventually([] {
-    return !processes_with(std::string("sleep\0"
-                                       "2000",
-                                       10))
-                .empty();
-  }));
+  REQUIRE(eventually([&] { return sleeps("2000." + own); }));
   session.type("\x03");
   session.type("echo code=$?; jobs\n");
   CHECK(session.wait_for("code=130"));
   CHECK(session.wait_for("Running"));
-  session.type("sleep 3000\n");
-  REQUIRE(eventually([] {
-    return !processes_with(std::string("sleep\0"
-                                       "3000",
-                                       10))
-                .empty();
-  }));
+  session.type("sleep 3000." + own + "\n");
+  REQUIRE(eventually([&] { return sleeps("3000." + own); }));
   session.type("\x1a");
   CHECK(session.wait_for("Stopped"));
   session.type("kill %1 %2; exit 9\n");

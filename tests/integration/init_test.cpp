@@ -253,8 +253,8 @@ TEST_CASE("a signal reaches the whole process group") {
   const unique_fd ready(ends[0]);
   unique_fd theirs(ends[1]);
   auto message = init_process::shell(
-      "(trap 'echo child >&2; exit' TERM; echo; while :; do sleep 0.05; done) & "
-      "trap 'wait; exit 9' TERM; while :; do wait; done");
+      "trap 'wait; exit 9' TERM; (trap 'echo child >&2; exit' TERM; echo; while :; do sleep 0.05; done) & "
+      "while :; do wait; done");
   message.flags = exec_stdout | exec_stderr;
   const auto id = init.exec(message, {theirs.get(), out.get()});
   theirs.reset();
