@@ -417,11 +417,14 @@ asio::awaitable<result<void>> enclosure::signal(std::uint64_t id, int number) {
 
 asio::awaitable<void> enclosure::shutdown(unsigned grace_ms) {
   const auto self = impl_;
-  if (!self->over.is_open() && !self->shutting_down) {
+  const auto limit = std::chrono::milliseconds(grace_ms) + shutdown_margin;
+  const bool sooner =
+      !self->shutting_down || asio::steady_timer::clock_type::now() + limit < self->deadline.expiry();
+  if (!self->over.is_open() && sooner) {
     self->shutting_down = true;
     self->set_reason("it was shut down");
     const auto sent = self->channel.send(init::frame_type::shutdown, 0, init::encode_number(grace_ms));
-    self->force_end_after(sent ? std::chrono::milliseconds(grace_ms) + shutdown_margin : 0ms);
+    self->force_end_after(sent ? limit : 0ms);
   }
   co_await self->over.wait();
 }

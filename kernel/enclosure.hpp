@@ -59,7 +59,8 @@ class enclosure {
   boost::asio::awaitable<result<exit_status>> wait(std::uint64_t id);
   boost::asio::awaitable<result<void>> signal(std::uint64_t id, int number);  // to its process group
 
-  // Ends everything inside: TERM, `grace_ms`, KILL. Returns when the launcher is reaped. Idempotent.
+  // Ends everything inside: TERM, `grace_ms`, KILL. Returns when the launcher is reaped. Asked
+  // for again, the grace that ends first counts.
   boost::asio::awaitable<void> shutdown(unsigned grace_ms);
   // Resumes when the enclosure has ended, for whatever reason.
   boost::asio::awaitable<void> ended();

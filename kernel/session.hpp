@@ -67,8 +67,8 @@ class session : public std::enable_shared_from_this<session> {
   boost::asio::awaitable<result<void>> signal(std::uint64_t exec_id, int number);
   // Of a captured pty. One that was passed is the caller's own to resize: illegal_state.
   boost::asio::awaitable<result<void>> resize(std::uint64_t exec_id, window_size size);
-  // Idempotent: ends the enclosure, publishes killed{manual} if commands were running, state destroyed. Waits
-  // for slow subscribers for some seconds only.
+  // Ends the enclosure, publishes killed{manual} if commands were running, state destroyed. Asked for again,
+  // the grace that ends first counts. Waits for slow subscribers for some seconds only.
   boost::asio::awaitable<void> destroy(unsigned grace_ms = 2000);
   // Why it ended, if it was killed: oom, timeout, manual. [any thread]
   std::optional<kill_reason> killed() const;

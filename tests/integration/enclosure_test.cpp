@@ -207,11 +207,14 @@ TEST_CASE_FIXTURE(fixture, "shutdown warns with TERM, kills after the grace, and
   REQUIRE(::read(p.reader.get(), set, 4) == 4);
   REQUIRE(::read(p.reader.get(), set, 4) == 4);
   const auto tree = test::open_process_tree(e->launcher_pid());
-  auto again = loop.begin(e->shutdown(100));
+  auto patient = loop.begin(e->shutdown(60000));
+  loop.settle();
+  REQUIRE(::read(p.reader.get(), set, 4) == 4);
+  CHECK(std::string(set, 4) == "bye\n");
   loop.run(e->shutdown(100));
-  loop.finish(again);
+  loop.finish(patient);
   CHECK_FALSE(e->alive());
-  CHECK(read_all(p.reader.get()) == "bye\n");
+  CHECK(read_all(p.reader.get()).empty());
   CHECK(loop.run(e->wait(first->id)).value().code() == 0);
   for (const unique_fd& process : tree)
     CHECK(test::wait_until_ended(process.get()));

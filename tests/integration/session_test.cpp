@@ -67,6 +67,9 @@ struct fixture {
   }
 };
 
+// A wall time in which a command has set its trap on any machine, however busy.
+constexpr int enough_to_begin_ms = 1500;
+
 resource_limits wall_time(std::uint64_t ms) {
   resource_limits l;
   l.wall_time_ms = ms;
@@ -215,14 +218,17 @@ TEST_CASE_FIXTURE(fixture, "a slow subscriber makes the command wait, and loses 
   const auto e =
       begin(*s, "for i in $(seq 256); do head -c 65536 /dev/zero; echo $i > " + progress + "; done");
   auto done = loop.begin(s->wait(e.exec_id));
+  const auto written = [&] {
+    int chunks = 0;
+    std::ifstream(progress) >> chunks;
+    return chunks;
+  };
+  loop.run_until([&] { return written() > 0; });
   loop.run(pass(300));  // far longer than the command takes when nobody holds it up
   CHECK_FALSE(done->over);
   CHECK(subscription.queued_bytes() <= 256 << 10);
   // What fits: the queue, one chunk in the pump, one in the subscriber, and the pipe.
-  int written = 0;
-  std::ifstream(progress) >> written;
-  CHECK(written > 0);
-  CHECK(written < 16);
+  CHECK(written() < 16);
   asio::post(loop.strand(), [&] { go->open(); });
   CHECK(loop.finish(done).value().code() == 0);
   loop.run(subscription.drained());
@@ -366,7 +372,7 @@ TEST_CASE_FIXTURE(fixture, "destroy does not wait for ever for a subscriber that
 }
 
 TEST_CASE_FIXTURE(fixture, "the wall time ends the session: killed for timeout, state error") {
-  auto s = launch(wall_time(150));
+  auto s = launch(wall_time(enough_to_begin_ms));
   const auto e = begin(*s, "exec sleep 100");
   until("killed");
   CHECK(events() == "starting ready exit(1)=143 killed=timeout");
@@ -387,7 +393,7 @@ TEST_CASE_FIXTURE(fixture, "a session without a running command is ended by its 
 }
 
 TEST_CASE_FIXTURE(fixture, "of two reasons to end a session the first wins") {
-  auto s = launch(wall_time(100));
+  auto s = launch(wall_time(enough_to_begin_ms));
   begin(*s, "trap 'echo warned' TERM; echo set; while :; do sleep 0.01; done");
   until("warned");
   loop.run(s->destroy(0));
@@ -398,11 +404,14 @@ TEST_CASE_FIXTURE(fixture, "of two reasons to end a session the first wins") {
   sandbox_port other(loop.executor(), test::shared_boot().context(), other_bus);
   test::recorder other_seen(other_bus, loop.executor());
   sandbox_spec spec = test::spec_for("s2", "none", dir.path());
-  spec.limits = wall_time(100);
+  spec.limits = wall_time(enough_to_begin_ms);
   auto second = loop.run(other.launch(std::move(spec))).value();
   begin(*second, "trap '' TERM; echo set; while :; do sleep 0.01; done");
   loop.run_until([&] { return other_seen.count(sandbox_event_type::stdout_data) > 0; });
-  loop.run(second->destroy(300));  // its wall time runs out during the grace
+  auto destroying = loop.begin(second->destroy(60000));
+  loop.run(pass(enough_to_begin_ms));  // its wall time runs out during the grace
+  loop.run(second->destroy(0));
+  loop.finish(destroying);
   CHECK(second->killed() == kill_reason::manual);
   CHECK(second->handle().state == sandbox_state::destroyed);
 }
