@@ -16,7 +16,8 @@ namespace ccbox::egress {
 // 16 bytes in network order; IPv4 as ::ffff:a.b.c.d, so that equal hosts are equal values.
 struct ip_address {
   std::array<std::uint8_t, 16> bytes{};
-  auto operator<=>(const ip_address&) const = default;
+  bool operator==(const ip_address&) const = default;
+  bool operator<(const ip_address& other) const { return bytes < other.bytes; }
 
   bool is_v4() const;
   static ip_address from_v4(std::uint32_t host_order);

@@ -149,7 +149,9 @@ void pattern_index::add(const domain_pattern& pattern, const entry& e) {
 }
 
 void pattern_index::finish() {
-  std::sort(added_.begin(), added_.end());
+  std::sort(added_.begin(), added_.end(), [](const auto& a, const auto& b) {
+    return a.first != b.first ? a.first < b.first : a.second < b.second;
+  });
   entries_.reserve(added_.size());
   for (const auto& [index, e] : added_) {
     auto& n = nodes_[index];

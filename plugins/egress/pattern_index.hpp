@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -20,7 +21,9 @@ class pattern_index {
     bool allow = false;
     std::uint16_t port = 0;  // 0: every port
     std::uint32_t rule = 0;  // the caller's number
-    auto operator<=>(const entry&) const = default;
+    bool operator<(const entry& other) const {
+      return std::tie(allow, port, rule) < std::tie(other.allow, other.port, other.rule);
+    }
   };
   // Any of those that deny it, of those that allow it, of those that allow it on other ports only; null:
   // none. The exact name is preferred to patterns, and longer patterns to shorter ones. Nothing is said about

@@ -304,7 +304,7 @@ TEST_CASE("an IPv6 address that embeds a public one is judged by itself") {
 
 TEST_CASE("no address embeds more than the list of its embedded addresses holds") {
   std::mt19937 random(3);
-  for (int i = 0; i < 100000; ++i) {
+  for (int i = 0; i < 20000; ++i) {
     ip_address address;
     for (auto& byte : address.bytes)
       byte = static_cast<std::uint8_t>(random());

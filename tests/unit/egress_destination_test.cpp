@@ -277,7 +277,7 @@ TEST_CASE("what comes out goes in again and comes out the same") {
       "a",  "B",    ".", "..", "-",    "_",   "0",    "9",   "127", "0x7f", "256", ":", "[",    "]",
       "::", "ffff", "%", "@",  "\xc3", "443", "xn--", "com", "*",   "\0"s,  " ",   "/", "1.2.", "fe80"};
   std::size_t taken = 0;
-  for (int i = 0; i < 200000; ++i) {
+  for (int i = 0; i < 20000; ++i) {
     std::string text;
     for (auto left = 1 + random() % 7; left > 0; --left)
       text += pieces[random() % pieces.size()];
@@ -292,7 +292,7 @@ TEST_CASE("what comes out goes in again and comes out the same") {
       if (!to->is_address()) REQUIRE_FALSE(ends_in_number(to->name()));
     }
   }
-  CHECK(taken > 10000);
+  CHECK(taken > 1000);
 }
 
 TEST_CASE("the reason of a refusal is fixed text: it holds no byte of the input") {

@@ -181,7 +181,7 @@ TEST_CASE("an entry that was written is read back as itself") {
                                            "9",       "com",  "example",  ":", ":80", "[", "]", "::1",
                                            "1.2.3.4", ":443", "\xc3\xbc", "/", "@",   " "};
   std::size_t taken = 0;
-  for (int i = 0; i < 200000; ++i) {
+  for (int i = 0; i < 20000; ++i) {
     std::string text;
     for (auto left = 1 + random() % 7; left > 0; --left)
       text += pieces[random() % pieces.size()];
@@ -195,5 +195,5 @@ TEST_CASE("an entry that was written is read back as itself") {
     REQUIRE_MESSAGE(make(to_string(pattern)) == pattern, text);
     REQUIRE(to_string(make(to_string(pattern))) == to_string(pattern));
   }
-  CHECK(taken > 5000);
+  CHECK(taken > 500);
 }

@@ -514,7 +514,7 @@ TEST_CASE("random lists decide as the grammar read word for word") {
       out += "." + label();
     return out;
   };
-  for (int round = 0; round < 300; ++round) {
+  for (int round = 0; round < 60; ++round) {
     std::vector<rule> rules;
     for (auto left = random() % 30; left > 0; --left) {
       auto pattern = dotted(1 + random() % 4);
