@@ -10,6 +10,8 @@
 //   };
 //   CCBOX_PLUGIN(my_backend, "mine", "1.0")
 //
+// An egress plugin derives from ccbox::plugin::egress, with the same constructor and the same macro.
+//
 // Promises: no exception leaves the plugin; a `failure` becomes its status and text, any other exception
 // CCBOX_FAILED with its what(). Options that the constructor never asks for are refused by name. Structs of
 // an older or newer host are read and written within the size that it declares. Views are borrowed for the
@@ -26,6 +28,7 @@
 #include <cstdint>
 #include <cstring>
 #include <exception>
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <new>
@@ -78,6 +81,8 @@ inline void write_text(ccbox_text* to, std::string_view text) noexcept {
 // What a struct of version 1.0 ended with: tables of hosts older than that have an impossible layout.
 constexpr std::size_t option_size_1_0 = offsetof(ccbox_option, value) + sizeof(ccbox_str);
 constexpr std::size_t rule_size_1_0 = offsetof(ccbox_rule, reason) + sizeof(ccbox_str);
+constexpr std::size_t egress_rule_size_1_0 = offsetof(ccbox_egress_rule, reason) + sizeof(ccbox_str);
+constexpr std::size_t listener_size_1_0 = offsetof(ccbox_listener, address) + sizeof(ccbox_str);
 
 // The struct as this side knows it; what the other side does not have is zero.
 template <class Struct>
@@ -294,6 +299,103 @@ class backend {
   virtual const void* extension(std::string_view) { return nullptr; }
 };
 
+struct egress_rule {
+  ccbox_egress_action action = 0;
+  std::uint32_t flags = 0;
+  std::string_view pattern, origin, reason;
+};
+
+struct egress_listener {
+  ccbox_listener_kind kind = 0;
+  int fd = -1;               // the host's; duplicate it
+  std::string_view address;  // empty: the socket's own
+};
+
+class egress_request {
+ public:
+  // Throws failure if the host's structs are older than version 1.0 of the ABI.
+  explicit egress_request(const ccbox_egress_request* from) {
+    if (!from || !CCBOX_HAS(from, ccbox_egress_request, net_connect))
+      throw failure(CCBOX_INVALID, "the host's egress request is smaller than version 1.0");
+    raw_ = read_struct<ccbox_egress_request>(from, from->size);
+    if (raw_.rule_count > 0 && (!raw_.rules || raw_.rule_stride < egress_rule_size_1_0))
+      throw failure(CCBOX_INVALID, "the host's egress rule table has an impossible layout");
+    if (raw_.listener_count > 0 && (!raw_.listeners || raw_.listener_stride < listener_size_1_0))
+      throw failure(CCBOX_INVALID, "the host's listener table has an impossible layout");
+    rules_.reserve(raw_.rule_count);
+    const auto* at = reinterpret_cast<const char*>(raw_.rules);
+    for (std::size_t i = 0; i < raw_.rule_count; ++i, at += raw_.rule_stride)
+      rules_.push_back(read_rule(at, raw_.rule_stride));
+    at = reinterpret_cast<const char*>(raw_.listeners);
+    for (std::size_t i = 0; i < raw_.listener_count; ++i, at += raw_.listener_stride) {
+      const auto one = read_struct<ccbox_listener>(at, raw_.listener_stride);
+      listeners_.push_back({one.kind, one.fd, view(one.address)});
+    }
+  }
+
+  static egress_rule read_rule(const void* from, std::size_t size) {
+    const auto one = read_struct<ccbox_egress_rule>(from, size);
+    return {one.action, one.flags, view(one.pattern), view(one.origin), view(one.reason)};
+  }
+
+  const std::vector<egress_rule>& rules() const { return rules_; }
+  const std::vector<egress_listener>& listeners() const { return listeners_; }
+  // The session's settings. Call refuse_unknown() on it when every known one has been asked for.
+  options settings() const {
+    const ccbox_config config = {sizeof config, raw_.option_stride, raw_.options, raw_.option_count};
+    return options(&config);
+  }
+  std::string_view session_id() const { return view(raw_.session_id); }
+  std::string_view net_connect() const { return view(raw_.net_connect); }
+
+ private:
+  ccbox_egress_request raw_;
+  std::vector<egress_rule> rules_;
+  std::vector<egress_listener> listeners_;
+};
+
+// Where commands find the session's pair. The texts are copied.
+class egress_sink {
+ public:
+  explicit egress_sink(const ccbox_egress_sink* table) : table_(table) {
+    if (!table_ || !CCBOX_HAS(table_, ccbox_egress_sink, environment))
+      throw failure(CCBOX_INVALID, "the host's egress sink is smaller than version 1.0");
+  }
+  void endpoint(ccbox_listener_kind kind, std::string_view address) {
+    table_->endpoint(table_->ctx, kind, str(address));
+  }
+  void environment(std::string_view name, std::string_view value, std::uint32_t flags = 0) {
+    table_->environment(table_->ctx, str(name), str(value), flags);
+  }
+
+ private:
+  const ccbox_egress_sink* table_;
+};
+
+struct egress_answer {
+  bool allowed = false;
+  std::string reason;  // a word for machines; empty when allowed
+  std::string rule;    // the pattern that decided, with its origin
+  std::string text;    // for people
+};
+
+// A counter's name, its labels as Prometheus writes them, and its value.
+using counter_sink = std::function<void(std::string_view name, std::string_view labels, double value)>;
+
+// Every function may be called on any thread, and calls overlap.
+class egress {
+ public:
+  virtual ~egress() = default;
+  // Throws failure if open() would not take the rule.
+  virtual void check_rule(const egress_rule& rule) = 0;
+  virtual void open(const egress_request& request, egress_sink& sink) = 0;
+  virtual egress_answer decide(std::string_view session_id, std::string_view host, std::uint16_t port) = 0;
+  virtual void counters(const counter_sink& each) = 0;
+  virtual void close(std::string_view session_id) = 0;
+  // A further extension table, or null. Must live as long as the object.
+  virtual const void* extension(std::string_view) { return nullptr; }
+};
+
 // Runs `body` and turns whatever it throws into a status and a text.
 template <class Body>
 ccbox_status guarded(ccbox_text* error, Body&& body) noexcept {
@@ -313,35 +415,16 @@ ccbox_status guarded(ccbox_text* error, Body&& body) noexcept {
   return CCBOX_FAILED;
 }
 
-// The C functions of a backend class; CCBOX_PLUGIN puts them into the descriptor.
+// The C functions of the extension "ccbox.backend/1" for a class.
 template <class Backend>
-struct boundary {
-  static_assert(std::is_base_of_v<backend, Backend>, "derive from ccbox::plugin::backend");
+struct backend_boundary {
+  static const ccbox_backend* table() {
+    static constexpr ccbox_backend functions = {
+        sizeof(ccbox_backend), 0, {Backend::kind.data(), Backend::kind.size()}, &probe, &plan};
+    return &functions;
+  }
 
   static Backend* object(ccbox_plugin* instance) { return reinterpret_cast<Backend*>(instance); }
-
-  static ccbox_status create(const ccbox_host* table, const ccbox_config* config, ccbox_plugin** out,
-                             ccbox_text* error) {
-    return guarded(error, [&] {
-      options given(config);
-      auto made = std::make_unique<Backend>(host(table), given);
-      given.refuse_unknown();
-      *out = reinterpret_cast<ccbox_plugin*>(made.release());
-    });
-  }
-
-  static void destroy(ccbox_plugin* instance) {
-    guarded(nullptr, [&] { delete object(instance); });
-  }
-
-  static const void* get_extension(ccbox_plugin* instance, ccbox_str name) {
-    static constexpr ccbox_backend table = {
-        sizeof(ccbox_backend), 0, {Backend::kind.data(), Backend::kind.size()}, &probe, &plan};
-    if (view(name) == CCBOX_BACKEND_EXTENSION) return &table;
-    const void* found = nullptr;
-    guarded(nullptr, [&] { found = object(instance)->extension(view(name)); });
-    return found;
-  }
 
   static ccbox_status probe(ccbox_plugin* instance, const ccbox_probe_request* request,
                             ccbox_probe_result* result, ccbox_text* error) {
@@ -369,10 +452,99 @@ struct boundary {
   }
 };
 
+// The C functions of the extension "ccbox.egress/1" for a class.
+template <class Egress>
+struct egress_boundary {
+  static const ccbox_egress* table() {
+    static constexpr ccbox_egress functions = {
+        sizeof(ccbox_egress), 0, &check_rule, &open, &decide, &counters, &close};
+    return &functions;
+  }
+
+  static Egress* object(ccbox_plugin* instance) { return reinterpret_cast<Egress*>(instance); }
+
+  static ccbox_status check_rule(ccbox_plugin* instance, const ccbox_egress_rule* rule, ccbox_text* error) {
+    // A single rule has no size of its own: it is as version 1.0 has it.
+    return guarded(error, [&] {
+      if (!rule) throw failure(CCBOX_INVALID, "there is no rule to check");
+      object(instance)->check_rule(egress_request::read_rule(rule, egress_rule_size_1_0));
+    });
+  }
+
+  static ccbox_status open(ccbox_plugin* instance, const ccbox_egress_request* request,
+                           const ccbox_egress_sink* sink, ccbox_text* error) {
+    return guarded(error, [&] {
+      const egress_request asked(request);
+      egress_sink answer(sink);
+      object(instance)->open(asked, answer);
+    });
+  }
+
+  static ccbox_status decide(ccbox_plugin* instance, ccbox_str session_id, ccbox_str host, std::uint16_t port,
+                             ccbox_egress_decision* decision, ccbox_text* error) {
+    return guarded(error, [&] {
+      if (!decision || !CCBOX_HAS(decision, ccbox_egress_decision, text))
+        throw failure(CCBOX_INVALID, "the host's decision struct is smaller than version 1.0");
+      const egress_answer answer = object(instance)->decide(view(session_id), view(host), port);
+      decision->allowed = answer.allowed;
+      write_text(&decision->reason, answer.reason);
+      write_text(&decision->rule, answer.rule);
+      write_text(&decision->text, answer.text);
+    });
+  }
+
+  static void counters(ccbox_plugin* instance, void* ctx,
+                       void (*counter)(void* ctx, ccbox_str name, ccbox_str labels, double value)) {
+    guarded(nullptr, [&] {
+      object(instance)->counters([&](std::string_view name, std::string_view labels, double value) {
+        counter(ctx, str(name), str(labels), value);
+      });
+    });
+  }
+
+  static void close(ccbox_plugin* instance, ccbox_str session_id) {
+    guarded(nullptr, [&] { object(instance)->close(view(session_id)); });
+  }
+};
+
+// The C functions of a plugin class; CCBOX_PLUGIN puts them into the descriptor.
+template <class Plugin>
+struct boundary {
+  static constexpr bool is_backend = std::is_base_of_v<backend, Plugin>;
+  static constexpr bool is_egress = std::is_base_of_v<egress, Plugin>;
+  static_assert(is_backend || is_egress, "derive from ccbox::plugin::backend or ccbox::plugin::egress");
+
+  static Plugin* object(ccbox_plugin* instance) { return reinterpret_cast<Plugin*>(instance); }
+
+  static ccbox_status create(const ccbox_host* table, const ccbox_config* config, ccbox_plugin** out,
+                             ccbox_text* error) {
+    return guarded(error, [&] {
+      options given(config);
+      auto made = std::make_unique<Plugin>(host(table), given);
+      given.refuse_unknown();
+      *out = reinterpret_cast<ccbox_plugin*>(made.release());
+    });
+  }
+
+  static void destroy(ccbox_plugin* instance) {
+    guarded(nullptr, [&] { delete object(instance); });
+  }
+
+  static const void* get_extension(ccbox_plugin* instance, ccbox_str name) {
+    if constexpr (is_backend)
+      if (view(name) == CCBOX_BACKEND_EXTENSION) return backend_boundary<Plugin>::table();
+    if constexpr (is_egress)
+      if (view(name) == CCBOX_EGRESS_EXTENSION) return egress_boundary<Plugin>::table();
+    const void* found = nullptr;
+    guarded(nullptr, [&] { found = object(instance)->extension(view(name)); });
+    return found;
+  }
+};
+
 }  // namespace ccbox::plugin
 
-// The one exported symbol, for a class derived from ccbox::plugin::backend. `name` and `version` are
-// literals.
+// The one exported symbol, for a class derived from ccbox::plugin::backend or ccbox::plugin::egress. `name`
+// and `version` are literals.
 #define CCBOX_PLUGIN(type, name, version)                                             \
   extern "C" CCBOX_EXPORT const ccbox_plugin_descriptor* ccbox_plugin_v1(void) {      \
     using boundary = ::ccbox::plugin::boundary<type>;                                 \
