@@ -1,0 +1,388 @@
+// CONNECT and SOCKS through a pair over real sockets: what is allowed arrives, what is not is refused, named
+// and reported.
+#include <doctest/doctest.h>
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <thread>
+
+#include "integration/running_pair.hpp"
+
+using namespace ccbox;
+using namespace std::chrono_literals;
+using test::running_pair;
+using test::tcp_peer;
+
+namespace {
+
+bool has(const std::string& text, std::string_view part) {
+  return text.find(part) != text.npos;
+}
+
+void echo(tcp_peer& peer) {
+  for (std::string got; !(got = peer.read_exactly(1)).empty();)
+    peer.send(got);
+}
+
+std::string port_text(std::uint16_t port) {
+  return ":" + std::to_string(port);
+}
+
+std::string socks5_request(const std::string& name, std::uint16_t port, char command = 1) {
+  std::string out{5, command, 0, 3, static_cast<char>(name.size())};
+  out += name;
+  out += static_cast<char>(port >> 8);
+  out += static_cast<char>(port & 0xff);
+  return out;
+}
+
+std::string hello_with_name(const std::string& name) {
+  const auto u16 = [](std::size_t n) {
+    return std::string{static_cast<char>(n >> 8), static_cast<char>(n & 0xff)};
+  };
+  const auto entry = std::string(1, '\0') + u16(name.size()) + name;
+  const auto list = u16(entry.size()) + entry;
+  const auto extension = std::string(2, '\0') + u16(list.size()) + list;
+  const auto body = std::string("\x03\x03", 2) + std::string(32, 'r') + std::string(1, '\0') +
+                    std::string("\x00\x02\x13\x01\x01\x00", 6) + u16(extension.size()) + extension;
+  const auto handshake = std::string("\x01\x00", 2) + u16(body.size()) + body;
+  return std::string("\x16\x03\x01", 3) + u16(handshake.size()) + handshake;
+}
+
+}  // namespace
+
+TEST_CASE("CONNECT to an allowed name is a tunnel both ways") {
+  test::tcp_origin origin(echo);
+  running_pair pair(running_pair::allowing({"a.test" + port_text(origin.port())}));
+  pair.dns().set("a.test", {{"127.0.0.1"}});
+  auto client = pair.http();
+  CHECK(has(running_pair::connect(client, "a.test" + port_text(origin.port())), "HTTP/1.1 200 "));
+  client.send("through");
+  CHECK(client.read_exactly(7) == "through");
+}
+
+TEST_CASE("both ports speak HTTP and SOCKS") {
+  test::tcp_origin origin(echo);
+  running_pair pair(running_pair::allowing({"a.test" + port_text(origin.port())}));
+  pair.dns().set("a.test", {{"127.0.0.1"}});
+  auto http = pair.socks();
+  CHECK(has(running_pair::connect(http, "a.test" + port_text(origin.port())), " 200 "));
+  auto socks = pair.http();
+  socks.send({"\x05\x01\x00", 3});
+  CHECK(socks.read_exactly(2) == std::string("\x05\x00", 2));
+}
+
+TEST_CASE("data sent together with CONNECT reaches the origin") {
+  test::tcp_origin origin(echo);
+  running_pair pair(running_pair::allowing({"a.test" + port_text(origin.port())}));
+  pair.dns().set("a.test", {{"127.0.0.1"}});
+  auto client = pair.http();
+  client.send("CONNECT a.test" + port_text(origin.port()) + " HTTP/1.0\r\n\r\nearly");
+  CHECK(has(client.read_until("\r\n\r\n"), " 200 "));
+  CHECK(client.read_exactly(5) == "early");
+}
+
+TEST_CASE("a client that sends byte by byte is served as any other") {
+  test::tcp_origin origin(echo);
+  running_pair pair(running_pair::allowing({"a.test" + port_text(origin.port())}));
+  pair.dns().set("a.test", {{"127.0.0.1"}});
+  auto http = pair.http();
+  http.send_byte_by_byte("CONNECT a.test" + port_text(origin.port()) + " HTTP/1.1\r\nHost: a.test\r\n\r\nx");
+  CHECK(has(http.read_until("\r\n\r\n"), " 200 "));
+  CHECK(http.read_exactly(1) == "x");
+  auto socks = pair.socks();
+  socks.send_byte_by_byte(std::string("\x05\x01\x00", 3) + socks5_request("a.test", origin.port()) + "y");
+  CHECK(socks.read_exactly(12) == std::string("\x05\x00\x05\x00\x00\x01\x00\x00\x00\x00\x00\x00", 12));
+  CHECK(socks.read_exactly(1) == "y");
+}
+
+TEST_CASE("a half-close reaches the origin and the answer still comes back") {
+  test::tcp_origin origin([](tcp_peer& peer) { peer.send("got " + peer.read_all()); });
+  running_pair pair(running_pair::allowing({"a.test" + port_text(origin.port())}));
+  pair.dns().set("a.test", {{"127.0.0.1"}});
+  auto client = pair.http();
+  running_pair::connect(client, "a.test" + port_text(origin.port()));
+  client.send("all of it");
+  client.half_close();
+  CHECK(client.read_all() == "got all of it");
+  CHECK_FALSE(client.was_reset());
+}
+
+TEST_CASE("bulk data arrives whole in both directions at once") {
+  const std::string bulk(8 << 20, 'b');
+  test::tcp_origin origin([&](tcp_peer& peer) {
+    std::thread writer([&] { peer.send(bulk); });
+    std::size_t got = 0;
+    while (got < bulk.size()) {
+      const auto part = peer.read_exactly(1 << 16);
+      if (part.empty()) break;
+      got += part.size();
+    }
+    writer.join();
+    peer.send(got == bulk.size() ? "whole" : "part");
+  });
+  running_pair pair(running_pair::allowing({"a.test" + port_text(origin.port())}));
+  pair.dns().set("a.test", {{"127.0.0.1"}});
+  auto client = pair.http();
+  running_pair::connect(client, "a.test" + port_text(origin.port()));
+  std::thread writer([&] { client.send(bulk); });
+  CHECK(client.read_exactly(bulk.size()) == bulk);
+  writer.join();
+  CHECK(client.read_exactly(5) == "whole");
+}
+
+TEST_CASE("an origin that speaks first is not held up by the SNI check") {
+  test::tcp_origin origin([](tcp_peer& peer) {
+    peer.send("SSH-2.0-test\r\n");
+    peer.read_all();
+  });
+  running_pair pair(running_pair::allowing({"a.test" + port_text(origin.port())}));
+  pair.dns().set("a.test", {{"127.0.0.1"}});
+  auto client = pair.http();
+  running_pair::connect(client, "a.test" + port_text(origin.port()));
+  CHECK(client.read_until("\r\n") == "SSH-2.0-test\r\n");
+}
+
+TEST_CASE("TLS to another name than the tunnel's is refused before a byte of it is forwarded") {
+  test::tcp_origin origin([](tcp_peer& peer) { CHECK(peer.read_all() == ""); });
+  running_pair pair(running_pair::allowing({"a.test" + port_text(origin.port())}));
+  pair.dns().set("a.test", {{"127.0.0.1"}});
+  auto client = pair.http();
+  running_pair::connect(client, "a.test" + port_text(origin.port()));
+  client.send_byte_by_byte(hello_with_name("other.test"));
+  CHECK(client.read_all() == std::string("\x15\x03\x03\x00\x02\x02\x70", 7));
+  CHECK(has(pair.denials(1).at(0), R"("protocol":"sni","host":"a.test")"));
+  CHECK(has(pair.denials(1).at(0), R"("reason":"sni-mismatch")"));
+}
+
+TEST_CASE("TLS to the tunnel's own name passes, whatever its case") {
+  const auto hello = hello_with_name("A.Test");
+  test::tcp_origin origin([&](tcp_peer& peer) {
+    if (peer.read_exactly(hello.size()) == hello) peer.send("served");
+  });
+  running_pair pair(running_pair::allowing({"a.test" + port_text(origin.port())}));
+  pair.dns().set("a.test", {{"127.0.0.1"}});
+  auto client = pair.http();
+  running_pair::connect(client, "a.test" + port_text(origin.port()));
+  client.send_byte_by_byte(hello);
+  CHECK(client.read_exactly(6) == "served");
+}
+
+TEST_CASE("a denied name causes no DNS question, a 403 that says why, and a denial event") {
+  running_pair pair(running_pair::allowing({"a.test"}));
+  pair.dns().set("b.test", {{"127.0.0.1"}});
+  auto client = pair.http();
+  const auto head = running_pair::connect(client, "B.Test.:443");
+  CHECK(has(head, "HTTP/1.1 403 "));
+  CHECK(has(head, "X-Proxy-Error: blocked-by-allowlist\r\n"));
+  CHECK(has(head, "Connection: close\r\n"));
+  CHECK(has(client.read_until("\n"), "b.test"));
+  CHECK(pair.dns().questions("b.test") == 0);
+  CHECK(pair.denials(1).at(0) ==
+        R"({"protocol":"connect","host":"b.test","port":443,"reason":"blocked-by-allowlist",)"
+        R"("rule":"","origin":"","count":1})");
+}
+
+TEST_CASE("what follows a refused request is not read as a request") {
+  test::http_origin origin;
+  running_pair pair(running_pair::allowing({"a.test" + port_text(origin.port())}));
+  pair.dns().set("a.test", {{"127.0.0.1"}});
+  auto client = pair.http();
+  client.send("CONNECT b.test:443 HTTP/1.1\r\nHost: b.test\r\n\r\nGET http://a.test" +
+              port_text(origin.port()) + "/hello HTTP/1.1\r\nHost: a.test\r\n\r\n");
+  const auto all = client.read_all();
+  CHECK(has(all, " 403 "));
+  CHECK_FALSE(has(all, "hello"));
+  CHECK(origin.connections() == 0);
+}
+
+TEST_CASE("SOCKS refusals have exact replies") {
+  running_pair pair(running_pair::allowing({"a.test", "gone.test", "shut.test:1"}));
+  pair.dns().set("shut.test", {{"127.0.0.1"}});
+  const auto reply_to = [&](const std::string& request) {
+    auto client = pair.socks();
+    client.send(std::string("\x05\x01\x00", 3) + request);
+    CHECK(client.read_exactly(2) == std::string("\x05\x00", 2));
+    return client.read_all();
+  };
+  const auto reply = [](char code) { return std::string{5, code, 0, 1, 0, 0, 0, 0, 0, 0}; };
+  CHECK(reply_to(socks5_request("b.test", 443)) == reply(2));     // policy
+  CHECK(reply_to(socks5_request("gone.test", 443)) == reply(4));  // no such name
+  CHECK(reply_to(socks5_request("shut.test", 1)) == reply(5));    // refused
+  CHECK(reply_to(socks5_request("a.test", 443, 2)) == reply(7));  // BIND
+  CHECK(reply_to(socks5_request("a.test", 443, 3)) == reply(7));  // UDP ASSOCIATE
+}
+
+TEST_CASE("a NUL in a SOCKS name is refused, and the event shows it") {
+  running_pair pair(running_pair::allowing({"*.allowed.test"}));
+  auto client = pair.socks();
+  client.send(std::string("\x05\x01\x00", 3) +
+              socks5_request(std::string("evil.test\0.allowed.test", 23), 443));
+  CHECK(client.read_all().size() == 12);
+  CHECK(has(pair.denials(1).at(0), R"("host":"evil.test\u0000.allowed.test")"));
+  CHECK(has(pair.denials(1).at(0), R"("reason":"malformed")"));
+}
+
+TEST_CASE("SOCKS4a reaches an allowed name and is refused another with code 91") {
+  test::tcp_origin origin(echo);
+  running_pair pair(running_pair::allowing({"a.test" + port_text(origin.port())}));
+  pair.dns().set("a.test", {{"127.0.0.1"}});
+  const auto request = [&](const std::string& name) {
+    std::string out{
+        4,   1, static_cast<char>(origin.port() >> 8), static_cast<char>(origin.port() & 0xff), 0, 0, 0, 1,
+        'u', 0};
+    return out + name + std::string(1, '\0');
+  };
+  auto good = pair.socks();
+  good.send(request("a.test") + "x");
+  CHECK(good.read_exactly(8).substr(0, 2) == std::string("\0\x5a", 2));
+  CHECK(good.read_exactly(1) == "x");
+  auto bad = pair.socks();
+  bad.send(request("b.test"));
+  CHECK(bad.read_all().substr(0, 2) == std::string("\0\x5b", 2));
+}
+
+TEST_CASE("a name that resolves to this host or to the metadata service is refused after the lookup") {
+  auto setup = running_pair::allowing({"lo.test", "meta.test", "private.test"});
+  setup.rules.pop_back();  // no resolved range
+  running_pair pair(std::move(setup));
+  pair.dns().set("lo.test", {{"127.0.0.9"}});
+  pair.dns().set("meta.test", {{"169.254.169.254"}});
+  pair.dns().set("private.test", {{"10.1.2.3", "::ffff:127.0.0.1"}});
+  for (const std::string name : {"lo.test", "meta.test", "private.test"}) {
+    CAPTURE(name);
+    auto client = pair.http();
+    const auto head = running_pair::connect(client, name + ":443");
+    CHECK(has(head, " 403 "));
+    CHECK(has(head, "X-Proxy-Error: resolved-address\r\n"));
+    const auto body = client.read_all();
+    CHECK_FALSE(has(body, "127.0.0.9"));
+    CHECK_FALSE(has(body, "169.254"));
+  }
+}
+
+TEST_CASE("of a mixed answer only the permitted address is dialled") {
+  test::tcp_origin origin(echo);
+  auto setup = running_pair::allowing({"mixed.test" + port_text(origin.port())});
+  setup.rules.back().pattern = "127.0.0.1/32";
+  running_pair pair(std::move(setup));
+  pair.dns().set("mixed.test", {{"127.0.0.9", "127.0.0.1", "169.254.169.254"}});
+  auto client = pair.http();
+  CHECK(has(running_pair::connect(client, "mixed.test" + port_text(origin.port())), " 200 "));
+}
+
+TEST_CASE("a name that changes between decision and use cannot: one lookup, and its addresses are dialled") {
+  test::tcp_origin origin(echo);
+  auto setup = running_pair::allowing({"flip.test" + port_text(origin.port())});
+  setup.rules.back().pattern = "127.0.0.1/32";
+  running_pair pair(std::move(setup));
+  pair.dns().set("flip.test", [](unsigned question) {
+    test::dns_responder::answer a;
+    a.addresses = {question == 0 ? "127.0.0.1" : "169.254.169.254"};
+    a.ttl = 0;
+    return a;
+  });
+  auto first = pair.http();
+  CHECK(has(running_pair::connect(first, "flip.test" + port_text(origin.port())), " 200 "));
+  CHECK(pair.dns().questions("flip.test") == 1);
+  auto second = pair.http();
+  CHECK(has(running_pair::connect(second, "flip.test" + port_text(origin.port())), " 403 "));
+}
+
+TEST_CASE("DNS errors dial nothing: no such name, failure, silence") {
+  running_pair pair(running_pair::allowing({"none.test", "fail.test", "mute.test"}));
+  test::dns_responder::answer fail, mute;
+  fail.code = 2;
+  mute.silent = true;
+  pair.dns().set("fail.test", fail);
+  pair.dns().set("mute.test", mute);
+  const auto answer_to = [&](const std::string& name) {
+    auto client = pair.http();
+    return running_pair::connect(client, name + ":443");
+  };
+  const auto none = answer_to("none.test"), failed = answer_to("fail.test"), muted = answer_to("mute.test");
+  CHECK(has(none, " 502 "));
+  CHECK(has(none, "dns-no-such-name"));
+  CHECK(has(failed, " 502 "));
+  CHECK(has(failed, "dns-failure"));
+  CHECK(has(muted, " 504 "));
+  CHECK(has(muted, "dns-timeout"));
+}
+
+TEST_CASE("a forged DNS answer with another id is ignored") {
+  test::tcp_origin origin(echo);
+  running_pair pair(running_pair::allowing({"a.test" + port_text(origin.port())}));
+  test::dns_responder::answer forged;
+  forged.addresses = {"127.0.0.1"};
+  forged.wrong_id_first = true;
+  pair.dns().set("a.test", forged);
+  auto client = pair.http();
+  CHECK(has(running_pair::connect(client, "a.test" + port_text(origin.port())), " 200 "));
+}
+
+TEST_CASE("the pair's own ports are never dialled, not even if a rule names them") {
+  const unique_fd http(egress::listener::listen_on_loopback()), socks(egress::listener::listen_on_loopback());
+  sockaddr_in where = {};
+  socklen_t size = sizeof where;
+  REQUIRE(::getsockname(socks.get(), reinterpret_cast<sockaddr*>(&where), &size) == 0);
+  const auto port = ntohs(where.sin_port);
+  auto setup = running_pair::allowing({"self.test" + port_text(port), "127.0.0.1" + port_text(port)});
+  setup.listeners = {{CCBOX_LISTENER_HTTP, http.get(), ""}, {CCBOX_LISTENER_SOCKS, socks.get(), ""}};
+  running_pair pair(std::move(setup));
+  pair.dns().set("self.test", {{"127.0.0.1"}});
+  for (const std::string host : {"self.test", "127.0.0.1"}) {
+    CAPTURE(host);
+    auto client = pair.http();
+    const auto head = running_pair::connect(client, host + port_text(port));
+    CHECK(has(head, " 403 "));
+    CHECK(has(head, "X-Proxy-Error: self\r\n"));
+  }
+}
+
+TEST_CASE("an address that no rule names is refused as an address, and loopback as well") {
+  running_pair pair(running_pair::allowing({"a.test"}));
+  for (const std::string host : {"192.0.2.1", "127.0.0.1", "2130706433", "[::1]", "0x7f.1"}) {
+    CAPTURE(host);
+    auto client = pair.http();
+    CHECK(has(running_pair::connect(client, host + ":443"), "X-Proxy-Error: ip-literal\r\n"));
+  }
+}
+
+TEST_CASE("an allow entry for a loopback address and port lifts the range rule for exactly that") {
+  test::tcp_origin origin(echo);
+  auto setup = running_pair::allowing({origin.authority()});
+  setup.rules.pop_back();
+  running_pair pair(std::move(setup));
+  auto client = pair.http();
+  CHECK(has(running_pair::connect(client, origin.authority()), " 200 "));
+  auto other = pair.http();
+  CHECK(has(running_pair::connect(other, "127.0.0.1:1"), " 403 "));
+}
+
+TEST_CASE("with a token, clients without it are refused on both protocols") {
+  test::tcp_origin origin(echo);
+  auto setup = running_pair::allowing({"a.test" + port_text(origin.port())});
+  setup.with_token = true;
+  running_pair pair(std::move(setup));
+  pair.dns().set("a.test", {{"127.0.0.1"}});
+  const auto authority = "a.test" + port_text(origin.port());
+  auto without = pair.http();
+  const auto refused = running_pair::connect(without, authority);
+  CHECK(has(refused, "HTTP/1.1 407 "));
+  CHECK(has(refused, "Proxy-Authenticate: Basic"));
+  auto with = pair.http();
+  with.send("CONNECT " + authority + " HTTP/1.1\r\nProxy-Authorization: " +
+            egress::basic_authorization("ccbox:" + pair.token().hex()) + "\r\n\r\n");
+  CHECK(has(with.read_until("\r\n\r\n"), " 200 "));
+  auto socks = pair.socks();
+  socks.send({"\x05\x01\x00", 3});
+  CHECK(socks.read_all() == std::string("\x05\xff", 2));
+  auto known = pair.socks();
+  const auto& hex = pair.token().hex();
+  known.send(std::string("\x05\x01\x02", 3) +
+             "\x01\x05"
+             "ccbox" +
+             static_cast<char>(hex.size()) + hex + socks5_request("a.test", origin.port()));
+  CHECK(known.read_exactly(4 + 10).substr(0, 6) == std::string("\x05\x02\x01\x00\x05\x00", 6));
+}
