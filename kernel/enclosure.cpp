@@ -1,6 +1,7 @@
 #include "enclosure.hpp"
 
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -82,6 +83,8 @@ const char* step_name(init::exec_stage stage) {
       return "change directory to";
     case init::exec_stage::exec:
       return "exec";
+    case init::exec_stage::listen:
+      return "listen for";
   }
   return "start";
 }
@@ -108,6 +111,50 @@ error start_failure(const init::failed_message& m, const std::string& program, c
   }
   return e;
 }
+
+// Is it what init says it is? The session's proxies are going to serve whoever connects to it.
+bool is_loopback_listener(const unique_fd& socket, int family, std::uint16_t port) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  int listening = 0;
+  socklen_t option_size = sizeof listening;
+  if (::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &size) < 0 ||
+      ::getsockopt(socket.get(), SOL_SOCKET, SO_ACCEPTCONN, &listening, &option_size) < 0)
+    return false;
+  if (listening != 1 || address.ss_family != family) return false;
+  if (family == AF_INET) {
+    const auto& v4 = reinterpret_cast<const sockaddr_in&>(address);
+    return v4.sin_addr.s_addr == htonl(INADDR_LOOPBACK) && v4.sin_port == htons(port);
+  }
+  const auto& v6 = reinterpret_cast<const sockaddr_in6&>(address);
+  return IN6_IS_ADDR_LOOPBACK(&v6.sin6_addr) && v6.sin6_port == htons(port);
+}
+
+// Nothing if the frame's descriptors are not the sockets that it speaks of.
+std::optional<std::vector<loopback_listener>> take_listeners(const init::listening_message& m,
+                                                             std::vector<unique_fd> descriptors) {
+  if (descriptors.size() != m.descriptors()) return std::nullopt;
+  std::vector<loopback_listener> made;
+  auto next = descriptors.begin();
+  for (const auto& port : m.ports) {
+    loopback_listener listener{port.number, std::move(*next++), {}};
+    if (port.has_v6) listener.v6 = std::move(*next++);
+    if (!is_loopback_listener(listener.v4, AF_INET, port.number) ||
+        (listener.v6 && !is_loopback_listener(listener.v6, AF_INET6, port.number)))
+      return std::nullopt;
+    made.push_back(std::move(listener));
+  }
+  return made;
+}
+
+struct listen_request {
+  explicit listen_request(const asio::any_io_executor& strand) : answered(strand) {}
+  std::uint64_t id = 0;
+  unsigned count = 0;
+  gate answered;
+  std::optional<std::vector<loopback_listener>> made;
+  std::optional<init::failed_message> failed;
+};
 
 struct running_command {
   explicit running_command(const asio::any_io_executor& strand) : answered(strand), exited(strand) {}
@@ -146,9 +193,11 @@ struct enclosure::impl : std::enable_shared_from_this<impl> {
   gate ready;  // the handshake is complete, or failed
   gate over;
   bool shaken_hands = false, shutting_down = false;
+  bool unconfined = false;
   std::string reason;  // why it ended; the first one wins
   std::uint64_t next_id = 1;
   std::map<std::uint64_t, std::shared_ptr<running_command>> commands;
+  std::shared_ptr<listen_request> listening;  // until it is answered
 
   void begin() {
     auto log_failure = [](std::exception_ptr e) {
@@ -195,12 +244,30 @@ struct enclosure::impl : std::enable_shared_from_this<impl> {
       c->answered.open();
       c->exited.open();
     }
+    if (listening) listening->answered.open();
+  }
+
+  // The answer to a listen: false if it is none.
+  bool settle_listening(init_channel::frame& f) {
+    const auto asked = std::exchange(listening, nullptr);
+    if (f.type == init::frame_type::listening) {
+      const auto m = init::decode_listening(f.payload);
+      if (m && m->ports.size() == asked->count) asked->made = take_listeners(*m, std::move(f.descriptors));
+    } else if (f.type == init::frame_type::failed) {
+      asked->failed = init::decode_failed(f.payload);
+    }
+    asked->answered.open();
+    return asked->made || asked->failed;
   }
 
   result<void> handle(init_channel::frame f) {
     const auto unexpected = [&] {
       return error{error_code::failed, "ccbox-init sent an unexpected frame", ""};
     };
+    if (shaken_hands && listening && f.id == listening->id) {
+      if (!settle_listening(f)) return unexpected();
+      return {};
+    }
     const bool takes_descriptor = f.type == init::frame_type::started;
     if (f.descriptors.size() > (takes_descriptor ? 1u : 0u)) return unexpected();
     if (f.type == init::frame_type::ready) {
@@ -233,7 +300,7 @@ struct enclosure::impl : std::enable_shared_from_this<impl> {
       c.started = started_command{f.id, static_cast<int>(*pid), {}};
       if (!f.descriptors.empty()) c.started->pty_master = std::move(f.descriptors[0]);
     } else {
-      c.failed = init::decode_failed(f.payload);
+      c.failed = f.type == init::frame_type::failed ? init::decode_failed(f.payload) : std::nullopt;
       if (!c.failed) return unexpected();
     }
     c.answered.open();
@@ -315,6 +382,7 @@ asio::awaitable<result<std::unique_ptr<enclosure>>> enclosure::start(asio::any_i
   impl& self = *made->impl_;
 
   init::setup_message setup;
+  self.unconfined = p.unconfined;
   if (p.unconfined) {
     setup.flags = init::setup_unconfined;
   } else {
@@ -352,6 +420,29 @@ enclosure::~enclosure() {
   impl_->launcher.try_wait();
   impl_->finish();
   impl_->limits = limit_group();
+}
+
+asio::awaitable<result<std::vector<loopback_listener>>> enclosure::listen(unsigned count) {
+  const auto self = impl_;
+  if (self->over.is_open() || self->shutting_down) co_return self->ended_error();
+  if (self->unconfined || self->next_id > 1) {
+    co_return error{
+        error_code::illegal_state,
+        "sockets inside an enclosure are made once, before its first command, and only where there is a "
+        "boundary",
+        ""};
+  }
+  const auto request = std::make_shared<listen_request>(self->strand);
+  request->id = self->next_id++;
+  request->count = count;
+  self->listening = request;
+  const auto sent = self->channel.send(init::frame_type::listen, request->id, init::encode_number(count));
+  if (sent) co_await request->answered.wait();
+  if (request->made) co_return std::move(*request->made);
+  if (request->failed)
+    co_return system_error("listen inside the enclosure", "",
+                           static_cast<int>(request->failed->error_number));
+  co_return self->ended_error();
 }
 
 asio::awaitable<result<started_command>> enclosure::exec(command c) {

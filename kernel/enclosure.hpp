@@ -42,6 +42,13 @@ struct started_command {
   unique_fd pty_master;  // if a pty was asked for
 };
 
+// One port of the enclosure's own loopback, open for whoever is inside; accept on it from here.
+struct loopback_listener {
+  std::uint16_t port = 0;
+  unique_fd v4;  // 127.0.0.1
+  unique_fd v6;  // ::1; not open where there is no IPv6
+};
+
 class enclosure {
  public:
   // Spawns the launcher and completes the handshake (within `timeout_ms`). An error carries what the launcher
@@ -51,6 +58,10 @@ class enclosure {
                                                                           limit_group limits,
                                                                           unsigned timeout_ms = 10000);
   ~enclosure();  // kills and reaps
+
+  // Has init make listening sockets in the namespace, each on a port of the system's choice. Once, before the
+  // first exec, and only with a boundary: without one it is illegal_state.
+  boost::asio::awaitable<result<std::vector<loopback_listener>>> listen(unsigned count);
 
   // Errors: code not_found (exit code 127) or permission_denied (126) for exec failures, invalid_argument for
   // cwd and malformed strings, too_large for argv and env, unavailable once the enclosure has ended.

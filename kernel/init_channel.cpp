@@ -28,7 +28,8 @@ error malformed(const char* what) {
 
 bool is_answer(init::frame_type type) {
   return type == init::frame_type::ready || type == init::frame_type::started ||
-         type == init::frame_type::failed || type == init::frame_type::exited;
+         type == init::frame_type::failed || type == init::frame_type::exited ||
+         type == init::frame_type::listening;
 }
 
 struct outgoing {

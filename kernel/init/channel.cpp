@@ -107,12 +107,13 @@ bool channel::take_descriptors(msghdr& message, bool expected) {
   return sound;
 }
 
-void channel::send(frame_type type, std::uint64_t id, std::string_view payload, unique_fd descriptor) {
+void channel::send(frame_type type, std::uint64_t id, std::string_view payload,
+                   std::vector<unique_fd> descriptors) {
   outgoing out;
   out.bytes = encode_header(
-      {static_cast<std::uint32_t>(payload.size()), type, static_cast<std::uint16_t>(descriptor ? 1 : 0), id});
+      {static_cast<std::uint32_t>(payload.size()), type, static_cast<std::uint16_t>(descriptors.size()), id});
   out.bytes.append(payload);
-  out.descriptor = std::move(descriptor);
+  out.descriptors = std::move(descriptors);
   queue_.push_back(std::move(out));
 }
 
@@ -126,16 +127,18 @@ bool channel::flush() {
     msghdr message{};
     message.msg_iov = &data;
     message.msg_iovlen = 1;
-    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-    if (out.descriptor) {
+    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * max_descriptors)] = {};
+    if (const auto count = out.descriptors.size(); count > 0) {
       message.msg_control = control;
-      message.msg_controllen = sizeof control;
+      message.msg_controllen = CMSG_SPACE(sizeof(int) * count);
       auto* item = CMSG_FIRSTHDR(&message);
       item->cmsg_level = SOL_SOCKET;
       item->cmsg_type = SCM_RIGHTS;
-      item->cmsg_len = CMSG_LEN(sizeof(int));
-      const int fd = out.descriptor.get();
-      std::memcpy(CMSG_DATA(item), &fd, sizeof fd);
+      item->cmsg_len = CMSG_LEN(sizeof(int) * count);
+      for (std::size_t i = 0; i < count; ++i) {
+        const int fd = out.descriptors[i].get();
+        std::memcpy(CMSG_DATA(item) + i * sizeof fd, &fd, sizeof fd);
+      }
     }
     const ssize_t wrote = sendmsg(socket_.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (wrote < 0) {
@@ -145,7 +148,7 @@ bool channel::flush() {
       alive = stalled_ || would_block(errno);
       break;
     }
-    out.descriptor.reset();
+    out.descriptors.clear();
     sent_ += static_cast<std::size_t>(wrote);
     if (sent_ < out.bytes.size()) continue;
     sent_ = 0;

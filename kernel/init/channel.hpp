@@ -36,7 +36,9 @@ class channel {
   // `complete`: `into` holds the next frame. `nothing`: none is complete yet.
   input receive(frame& into);
 
-  void send(frame_type type, std::uint64_t id, std::string_view payload, unique_fd descriptor = {});
+  // At most max_descriptors; they are closed once they are sent.
+  void send(frame_type type, std::uint64_t id, std::string_view payload,
+            std::vector<unique_fd> descriptors = {});
   // Writes what the socket takes. False: the other end is gone.
   bool flush();
   bool pending() const { return !queue_.empty(); }
@@ -46,7 +48,7 @@ class channel {
  private:
   struct outgoing {
     std::string bytes;
-    unique_fd descriptor;
+    std::vector<unique_fd> descriptors;
   };
 
   input read_header();

@@ -97,10 +97,12 @@ bool known(frame_type type) {
     case frame_type::exec:
     case frame_type::signal:
     case frame_type::shutdown:
+    case frame_type::listen:
     case frame_type::ready:
     case frame_type::started:
     case frame_type::failed:
     case frame_type::exited:
+    case frame_type::listening:
       return true;
   }
   return false;
@@ -182,6 +184,16 @@ std::string encode(const exited_message& message) {
   return out.take();
 }
 
+std::string encode(const listening_message& message) {
+  writer out(4 + 8 * message.ports.size());
+  out.number(static_cast<std::uint32_t>(message.ports.size()));
+  for (const auto& port : message.ports) {
+    out.number(std::uint32_t{port.number});
+    out.number(static_cast<std::uint32_t>(port.has_v6));
+  }
+  return out.take();
+}
+
 std::string encode_number(std::uint32_t value) {
   writer out(4);
   out.number(value);
@@ -236,7 +248,7 @@ std::optional<failed_message> decode_failed(std::string_view payload) {
   failed_message message;
   message.stage = static_cast<exec_stage>(in.u32());
   message.error_number = in.u32();
-  in.require(message.stage >= exec_stage::descriptors && message.stage <= exec_stage::exec &&
+  in.require(message.stage >= exec_stage::descriptors && message.stage <= exec_stage::listen &&
              message.error_number > 0 && message.error_number < 4096);
   return finished(in, std::move(message));
 }
@@ -249,6 +261,19 @@ std::optional<exited_message> decode_exited(std::string_view payload) {
   message.value = in.u32();
   in.require(signalled <= 1 &&
              (message.signalled ? message.value >= 1 && message.value <= 64 : message.value <= 255));
+  return finished(in, std::move(message));
+}
+
+std::optional<listening_message> decode_listening(std::string_view payload) {
+  reader in(payload);
+  listening_message message;
+  const auto count = in.u32();
+  in.require(count >= 1 && count <= max_listen_ports);
+  for (std::uint32_t i = 0; i < count && in.ok(); ++i) {
+    const auto number = in.u32(), has_v6 = in.u32();
+    in.require(number >= 1 && number <= 0xffff && has_v6 <= 1);
+    message.ports.push_back({static_cast<std::uint16_t>(number), has_v6 == 1});
+  }
   return finished(in, std::move(message));
 }
 

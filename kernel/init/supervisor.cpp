@@ -12,6 +12,8 @@
 #include <cerrno>
 #include <utility>
 
+#include "loopback.hpp"
+
 namespace ccbox::init {
 namespace {
 
@@ -36,7 +38,11 @@ bool poll_one(int fd, short events, std::int64_t limit_ms) {
 }  // namespace
 
 supervisor::supervisor(channel& kernel_side, unique_fd signals, bool confined)
-    : channel_(kernel_side), signals_(std::move(signals)), confined_(confined), population_(confined) {}
+    : channel_(kernel_side),
+      signals_(std::move(signals)),
+      confined_(confined),
+      population_(confined),
+      may_listen_(confined) {}
 
 void supervisor::run() {
   for (;;) {
@@ -98,6 +104,8 @@ void supervisor::act_on(frame& request) {
       return signal(request);
     case frame_type::shutdown:
       return begin_shutdown(request);
+    case frame_type::listen:
+      return listen(request);
     default:
       end(1);
   }
@@ -110,6 +118,7 @@ void supervisor::start(frame& request) {
   if (!message || find(id) || std::popcount(message->flags & descriptor_flags) != request.header.descriptors)
     end(1);
   request.payload = {};
+  may_listen_ = false;
 
   std::optional<failed_message> failure;
   command started;
@@ -144,6 +153,29 @@ void supervisor::begin_shutdown(const frame& request) {
   reap();
 }
 
+// Whoever has run a command may not be told any more that what listens here is the session's.
+void supervisor::listen(const frame& request) {
+  const auto count = decode_number(request.payload);
+  if (!count || *count < 1 || *count > max_listen_ports || request.header.descriptors != 0) end(1);
+  const auto id = request.header.id;
+  int failure = std::exchange(may_listen_, false) ? 0 : EPERM;
+  listening_message answer;
+  std::vector<unique_fd> sockets;
+  for (std::uint32_t i = 0; i < *count && failure == 0; ++i) {
+    loopback_port port;
+    failure = open_loopback_port(port);
+    if (failure != 0) break;
+    answer.ports.push_back({port.number, static_cast<bool>(port.v6)});
+    sockets.push_back(std::move(port.v4));
+    if (port.v6) sockets.push_back(std::move(port.v6));
+  }
+  if (failure != 0)
+    channel_.send(frame_type::failed, id,
+                  encode(failed_message{exec_stage::listen, static_cast<std::uint32_t>(failure)}));
+  else
+    channel_.send(frame_type::listening, id, encode(answer), std::move(sockets));
+}
+
 void supervisor::settle_started() {
   for (std::size_t i = commands_.size(); i-- > 0;)
     if (commands_[i].start) settle(i);
@@ -156,9 +188,12 @@ void supervisor::settle(std::size_t index) {
   switch (poll_start(c, why)) {
     case start_outcome::pending:
       return;
-    case start_outcome::running:
+    case start_outcome::running: {
+      std::vector<unique_fd> master;
+      if (c.master) master.push_back(std::move(c.master));
       channel_.send(frame_type::started, c.id, encode_number(static_cast<std::uint32_t>(c.pid)),
-                    std::move(c.master));
+                    std::move(master));
+    }
       return;
     case start_outcome::failed:
       channel_.send(frame_type::failed, c.id, encode(why));

@@ -33,6 +33,7 @@ class supervisor {
   void start(frame& request);
   void signal(const frame& request);
   void begin_shutdown(const frame& request);
+  void listen(const frame& request);
   void settle(std::size_t index);
   void settle_started();
   void reap();
@@ -48,6 +49,7 @@ class supervisor {
   population population_;
   std::vector<command> commands_;
   std::optional<std::int64_t> deadline_ms_;  // shutdown has begun; CLOCK_MONOTONIC
+  bool may_listen_;                          // until the first command, or the first listen
   bool more_to_reap_ = false;
   bool childless_ = false;
 };

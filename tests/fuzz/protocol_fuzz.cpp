@@ -29,6 +29,7 @@ void run(std::string_view input) {
     one_spelling(payload, decode_ready, [](const ready_message& m) { return encode(m); });
     one_spelling(payload, decode_failed, [](const failed_message& m) { return encode(m); });
     one_spelling(payload, decode_exited, [](const exited_message& m) { return encode(m); });
+    one_spelling(payload, decode_listening, [](const listening_message& m) { return encode(m); });
     one_spelling(payload, decode_number, [](std::uint32_t n) { return encode_number(n); });
     if (const auto exec = decode_exec(payload)) {
       fuzz::require(!exec->argv.empty() && exec->cwd.starts_with('/'), "a command has a name and a place");
@@ -36,6 +37,8 @@ void run(std::string_view input) {
         for (const auto& text : *list)
           fuzz::require(text.find('\0') == text.npos, "no string has a NUL byte");
     }
+    if (const auto listening = decode_listening(payload))
+      fuzz::require(listening->descriptors() <= max_descriptors, "what listens fits into a frame");
     if (const auto setup = decode_setup(payload))
       fuzz::require(setup->filter.size() % 8 == 0, "a filter is whole instructions");
   }

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -59,6 +60,39 @@ void send_ready(std::uint32_t version = protocol_version) {
   send_bytes(frame_bytes(frame_type::ready, 0, encode(ready_message{version, 1})));
 }
 
+// A listening socket of the test's host; `port` is told.
+int listening_socket(in_addr_t where, std::uint16_t& port) {
+  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(where);
+  socklen_t size = sizeof address;
+  ::bind(fd, reinterpret_cast<sockaddr*>(&address), size);
+  ::listen(fd, 1);
+  ::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size);
+  port = ntohs(address.sin_port);
+  return fd;
+}
+
+void answer_listen(const std::string& how, std::uint64_t id) {
+  listening_message m;
+  std::vector<int> sockets;
+  for (int i = 0; i < (how == "listen-too-few" ? 1 : 2); ++i) {
+    std::uint16_t port = 0;
+    sockets.push_back(listening_socket(how == "listen-everywhere" ? INADDR_ANY : INADDR_LOOPBACK, port));
+    m.ports.push_back({how == "listen-other-port" ? static_cast<std::uint16_t>(port ^ 1) : port, false});
+  }
+  if (how == "listen-no-socket") sockets[1] = ::open("/dev/null", O_RDWR);
+  if (how == "listen-not-listening") sockets[1] = ::socket(AF_INET, SOCK_STREAM, 0);
+  if (how == "listen-claims-v6") m.ports[1].has_v6 = true;
+  if (how == "listen-v4-as-v6") {
+    m.ports[1].has_v6 = true;
+    sockets.push_back(sockets[1]);
+  }
+  send_bytes(frame_bytes(frame_type::listening, id, encode(m), static_cast<std::uint16_t>(sockets.size())),
+             sockets);
+}
+
 [[noreturn]] void misbehave(const std::string& how) {
   const int null = ::open("/dev/null", O_RDWR);
   const std::string ready = encode(ready_message{protocol_version, 1});
@@ -106,6 +140,15 @@ void send_ready(std::uint32_t version = protocol_version) {
         send_bytes(std::string(1, c));
     }
     if (how == "exec-ignores-shutdown") ::signal(SIGTERM, SIG_IGN);
+  }
+  if (how.starts_with("listen-")) {
+    send_ready();
+    const std::uint64_t id = next_request();
+    if (how == "listen-dies") ::_exit(3);
+    if (how == "listen-started")
+      send_bytes(frame_bytes(frame_type::started, id, encode_number(7)));
+    else
+      answer_listen(how, id);
   }
   for (;;)
     ::pause();

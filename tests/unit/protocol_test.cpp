@@ -78,11 +78,11 @@ TEST_CASE("a header of the wrong length, an unknown type or over a limit is refu
                      [](std::string_view bytes) { return decode_header(bytes).has_value(); });
 }
 
-TEST_CASE("of all 65536 frame types exactly the documented eight are known") {
+TEST_CASE("of all 65536 frame types exactly the documented ten are known") {
   int known = 0;
   for (std::uint32_t type = 0; type <= 0xffff; ++type)
     known += decode_header(encode_header({0, static_cast<frame_type>(type), 0, 0})).has_value();
-  CHECK(known == 8);
+  CHECK(known == 10);
 }
 
 TEST_CASE("exec survives the journey with empty words, newlines, bytes that are no UTF-8 and large limits") {
@@ -120,6 +120,14 @@ TEST_CASE("what init answers survives the journey") {
   CHECK(exited->signalled);
   CHECK(exited->value == 9);
   CHECK(decode_number(encode_number(0xfffffffe)) == 0xfffffffe);
+  const auto listening = decode_listening(encode(listening_message{{{1, false}, {65535, true}}}));
+  REQUIRE(listening);
+  REQUIRE(listening->ports.size() == 2);
+  CHECK(listening->ports[0].number == 1);
+  CHECK_FALSE(listening->ports[0].has_v6);
+  CHECK(listening->ports[1].number == 65535);
+  CHECK(listening->ports[1].has_v6);
+  CHECK(listening->descriptors() == 3);
 }
 
 TEST_CASE("a payload cut at any byte or with a byte too many is refused") {
@@ -132,6 +140,8 @@ TEST_CASE("a payload cut at any byte or with a byte too many is refused") {
                      [](std::string_view p) { return decode_failed(p).has_value(); });
   check_exact_length(encode(exited_message{false, 0}),
                      [](std::string_view p) { return decode_exited(p).has_value(); });
+  check_exact_length(encode(listening_message{{{3128, true}, {1080, false}}}),
+                     [](std::string_view p) { return decode_listening(p).has_value(); });
   check_exact_length(encode_number(7), [](std::string_view p) { return decode_number(p).has_value(); });
 }
 
@@ -200,7 +210,8 @@ TEST_CASE("a filter that is no whole number of instructions, too long, or with u
 
 TEST_CASE("an answer with values that cannot be is refused") {
   CHECK_FALSE(decode_failed(u32(0) + u32(2)));
-  CHECK_FALSE(decode_failed(u32(7) + u32(2)));
+  CHECK(decode_failed(u32(7) + u32(2)));
+  CHECK_FALSE(decode_failed(u32(8) + u32(2)));
   CHECK_FALSE(decode_failed(u32(6) + u32(0)));
   CHECK_FALSE(decode_failed(u32(6) + u32(4096)));
   CHECK_FALSE(decode_exited(u32(2) + u32(9)));
@@ -208,4 +219,12 @@ TEST_CASE("an answer with values that cannot be is refused") {
   CHECK_FALSE(decode_exited(u32(1) + u32(65)));
   CHECK(decode_exited(u32(0) + u32(255)));
   CHECK_FALSE(decode_exited(u32(0) + u32(256)));
+  const auto port = u32(3128) + u32(0);
+  CHECK(decode_listening(u32(4) + port + port + port + port));
+  CHECK_FALSE(decode_listening(u32(5) + port + port + port + port + port));
+  CHECK_FALSE(decode_listening(u32(0)));
+  CHECK_FALSE(decode_listening(u32(0xffffffff) + port));
+  CHECK_FALSE(decode_listening(u32(1) + u32(0) + u32(0)));
+  CHECK_FALSE(decode_listening(u32(1) + u32(65536) + u32(0)));
+  CHECK_FALSE(decode_listening(u32(1) + u32(3128) + u32(2)));
 }
