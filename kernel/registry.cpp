@@ -41,6 +41,7 @@ log_level to_log_level(ccbox_level level) {
 struct event_outlet {
   std::mutex mutex;
   plugin_event_handler handler;
+  unsigned number = 0;  // of the handler
 };
 
 // What one plugin is given. Outlives it, and never moves.
@@ -85,6 +86,7 @@ struct member {
   std::unique_ptr<plugin_host> host;
   std::unique_ptr<loaded_plugin> plugin;  // destroyed before its host
   std::unique_ptr<backend> as_backend;
+  std::unique_ptr<egress_plugin> as_egress;
   std::size_t status = 0;
 };
 
@@ -180,16 +182,24 @@ result<void> registry::impl::load(const manifest_entry& entry, ccbox_probe_depth
                        " as is " + ccbox::quoted(other.plugin->path()),
                    "take one of the two out of the manifest or its directories"};
   const void* backend_table = nullptr;
+  const void* egress_table = nullptr;
   for (const auto name : known_extensions) {
     const void* table = out.plugin->get_extension(name);
     if (!table) continue;
     status.extensions.emplace_back(name);
     if (name == CCBOX_BACKEND_EXTENSION) backend_table = table;
+    if (name == CCBOX_EGRESS_EXTENSION) egress_table = table;
   }
   if (status.extensions.empty())
     return error{error_code::unavailable,
                  "plugin " + ccbox::quoted(entry.path) + " offers no extension that this ccbox knows",
                  "it may be for a newer ccbox"};
+  if (egress_table) {
+    auto made = std::make_unique<egress_plugin>(out.plugin->name(), out.plugin->instance(),
+                                                static_cast<const ccbox_egress*>(egress_table));
+    if (auto valid = made->validate(); !valid) return valid.error();
+    out.as_egress = std::move(made);
+  }
   if (!backend_table) return {};
   return adopt_backend(static_cast<const ccbox_backend*>(backend_table), depth, status, out);
 }
@@ -229,6 +239,11 @@ result<std::unique_ptr<registry>> registry::build(const manifest& m, ccbox_probe
     }
     self.statuses.push_back(std::move(status));
   }
+  const egress_plugin* used = made->find_egress();
+  for (const auto& each : self.members)
+    if (each.as_egress && each.as_egress.get() != used)
+      log_event(log_level::warn, "egress_passed_over",
+                {{"plugin", each.as_egress->name()}, {"what", used->name() + " comes first by its priority"}});
   return made;
 }
 
@@ -241,9 +256,21 @@ const backend* registry::find_backend(std::string_view name) const {
   return found ? found->as_backend.get() : nullptr;
 }
 
-void registry::on_plugin_event(plugin_event_handler handler) {
+const egress_plugin* registry::find_egress() const {
+  for (const auto& m : impl_->members)
+    if (m.as_egress) return m.as_egress.get();
+  return nullptr;
+}
+
+unsigned registry::on_plugin_event(plugin_event_handler handler) const {
   const std::lock_guard lock(impl_->outlet.mutex);
   impl_->outlet.handler = std::move(handler);
+  return ++impl_->outlet.number;
+}
+
+void registry::end_plugin_events(unsigned number) const {
+  const std::lock_guard lock(impl_->outlet.mutex);
+  if (impl_->outlet.number == number) impl_->outlet.handler = nullptr;
 }
 
 result<const backend*> registry::impl::best_of_kind(const std::string& kind) const {

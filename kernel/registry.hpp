@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "backend.hpp"
+#include "egress.hpp"
 #include "manifest.hpp"
 #include "plugin_loader.hpp"
 #include "result.hpp"
@@ -44,9 +45,14 @@ class registry {
   const std::vector<plugin_status>& statuses() const;
   const backend* find_backend(std::string_view name) const;
 
+  // The loaded egress plugin with the highest priority; null: there is none, and sessions reach nothing.
+  const egress_plugin* find_egress() const;
+
   // Where the plugins' events go from now on; before, and with an empty handler, plugins are told
-  // CCBOX_UNAVAILABLE.
-  void on_plugin_event(plugin_event_handler handler);
+  // CCBOX_UNAVAILABLE. Answers a number for end_plugin_events(), which does nothing if somebody else has
+  // taken over. When that returns, no call is in progress.
+  unsigned on_plugin_event(plugin_event_handler handler) const;
+  void end_plugin_events(unsigned number) const;
 
   // For a policy's backend request. "": the available backend with the highest priority, never `none`; native
   // and microvm: the best of that kind; a name: that very plugin. Unavailable: an error with the probe's

@@ -279,3 +279,48 @@ TEST_CASE("a plugin's events reach the handler that is set, and nobody before an
   CHECK(plan());
   CHECK(seen.size() == 1);
 }
+
+TEST_CASE("the egress plugin with the highest priority is used, and there may be none") {
+  scene s;
+  s.add("fake", 9);
+  CHECK(s.build().find_egress() == nullptr);
+  s.add("fake_egress_other", 1);
+  s.add("fake_egress", 2);
+  REQUIRE(s.build().find_egress());
+  CHECK(s.plugins->find_egress()->name() == "egress");
+  for (const auto& status : s.plugins->statuses())
+    if (status.name.starts_with("egress")) {
+      CHECK(status.extensions == std::vector<std::string>{"ccbox.egress/1"});
+      CHECK(status.state == outcome::loaded);
+    }
+  CHECK(s.plugins->find_backend("egress") == nullptr);
+}
+
+TEST_CASE("an egress table that is too small or has holes is no egress plugin") {
+  for (const std::string name : {"bad_small_egress", "bad_egress_holes"}) {
+    CAPTURE(name);
+    scene s;
+    s.add(name);
+    CHECK(s.build().find_egress() == nullptr);
+    CHECK(s.plugins->statuses()[0].state == outcome::skipped);
+    CHECK(s.plugins->statuses()[0].failure->what.find("smaller than version 1.0 or has holes") !=
+          std::string::npos);
+  }
+}
+
+TEST_CASE("who handed plugin events over to somebody else cannot take them from there") {
+  scene s;
+  s.add("fake");
+  s.build();
+  int mine = 0, others = 0;
+  const auto first = s.plugins->on_plugin_event([&](auto...) { return ++mine, CCBOX_OK; });
+  const auto second = s.plugins->on_plugin_event([&](auto...) { return ++others, CCBOX_OK; });
+  policy p;
+  s.plugins->end_plugin_events(first);
+  REQUIRE(s.plugins->find_backend("fake")->make_plan(p, "/init"));
+  CHECK(mine == 0);
+  CHECK(others == 1);
+  s.plugins->end_plugin_events(second);
+  REQUIRE(s.plugins->find_backend("fake")->make_plan(p, "/init"));
+  CHECK(others == 1);
+}

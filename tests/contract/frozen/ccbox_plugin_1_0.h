@@ -252,6 +252,100 @@ typedef struct ccbox_backend {
                        ccbox_text *error);
 } ccbox_backend;
 
+/* ---- extension "ccbox.egress/1" -------------------------------------------------------------------- */
+
+#define CCBOX_EGRESS_EXTENSION "ccbox.egress/1"
+
+typedef uint32_t ccbox_egress_action;
+enum {
+  CCBOX_EGRESS_ALLOW = 1,   /* `pattern` is a domain pattern or an address, with an optional :port */
+  CCBOX_EGRESS_DENY = 2,    /* the same; deny wins over allow */
+  CCBOX_EGRESS_FLOOR = 3,   /* an address range that no rule opens, on top of the plugin's own */
+  CCBOX_EGRESS_RESOLVED = 4 /* a range that is not global and that an allowed name may resolve into all the same */
+};
+
+enum { CCBOX_EGRESS_GIT_HOST = 1u << 0 /* ALLOW: without a port the entry means 22 too */ };
+
+typedef struct ccbox_egress_rule {
+  ccbox_egress_action action;
+  uint32_t flags;
+  ccbox_str pattern;
+  ccbox_str origin; /* where it comes from, for messages: "baseline.llm", "--allow-domain" */
+  ccbox_str reason; /* for people */
+} ccbox_egress_rule;
+
+typedef uint32_t ccbox_listener_kind;
+enum {
+  CCBOX_LISTENER_HTTP = 1, /* HTTP and HTTPS proxy; both kinds tell the protocols apart by the first byte */
+  CCBOX_LISTENER_SOCKS = 2
+};
+
+/* A listening stream socket, TCP or Unix. The plugin duplicates the descriptor; the caller keeps its own. */
+typedef struct ccbox_listener {
+  ccbox_listener_kind kind;
+  int32_t fd;
+  ccbox_str address; /* ip:port at which the session's commands find it; empty: the socket's own */
+} ccbox_listener;
+
+typedef struct ccbox_egress_request {
+  uint32_t size;
+  uint32_t rule_stride;
+  const ccbox_egress_rule *rules; /* no ALLOW among them: everything is refused, and reported */
+  size_t rule_count;
+  uint32_t listener_stride;
+  uint32_t option_stride;
+  const ccbox_listener *listeners; /* none: the plugin listens on two ports of 127.0.0.1 of its own choice */
+  size_t listener_count;
+  const ccbox_option *options; /* settings of the session; one that the plugin does not know is CCBOX_INVALID */
+  size_t option_count;
+  ccbox_str session_id;
+  ccbox_str net_connect; /* path, for the session's commands, of the ProxyCommand helper; empty: there is none */
+} ccbox_egress_request;
+
+enum { CCBOX_EGRESS_APPEND = 1u << 0 /* to a value that is there already, after a space */ };
+
+/* Owned by the caller; the texts are copied. */
+typedef struct ccbox_egress_sink {
+  uint32_t size;
+  uint32_t reserved;
+  void *ctx;
+  /* Where the session's commands find the pair: ip:port. At least once per kind. */
+  void (*endpoint)(void *ctx, ccbox_listener_kind kind, ccbox_str address);
+  /* Environment of the session's commands, set after sanitising. */
+  void (*environment)(void *ctx, ccbox_str name, ccbox_str value, uint32_t flags);
+} ccbox_egress_sink;
+
+/* Owned by the caller; the plugin fills it in. */
+typedef struct ccbox_egress_decision {
+  uint32_t size;
+  uint32_t allowed;
+  ccbox_text reason; /* a word for machines: "blocked-by-allowlist", "malformed", … ; empty when allowed */
+  ccbox_text rule;   /* the pattern that decided, with its origin; empty: none matched */
+  ccbox_text text;   /* for people: what and why, and the remedy */
+} ccbox_egress_decision;
+
+typedef struct ccbox_egress {
+  uint32_t size;
+  uint32_t reserved;
+  /* [any] Is this a rule that open() would take? CCBOX_INVALID: the text names the cause and the remedy; the caller
+   * knows where the rule was written. */
+  ccbox_status (*check_rule)(ccbox_plugin *plugin, const ccbox_egress_rule *rule, ccbox_text *error);
+  /* [any] Starts the session's pair; it accepts when this returns. A session id in use, a bad rule or option is
+   * CCBOX_INVALID and starts nothing. Denials come as events of type "denial" (docs/abi.md). Limit: 100 ms. */
+  ccbox_status (*open)(ccbox_plugin *plugin, const ccbox_egress_request *request, const ccbox_egress_sink *sink,
+                       ccbox_text *error);
+  /* [any] What the session's rules say about a destination, as a client would write it. No name is resolved. */
+  ccbox_status (*decide)(ccbox_plugin *plugin, ccbox_str session_id, ccbox_str host, uint16_t port,
+                         ccbox_egress_decision *decision, ccbox_text *error);
+  /* [any] Calls `counter` for each counter of all sessions: a name and labels as Prometheus writes them
+   * (`ccbox_egress_denied_total`, `reason="port"`), and the value. */
+  void (*counters)(ccbox_plugin *plugin, void *ctx,
+                   void (*counter)(void *ctx, ccbox_str name, ccbox_str labels, double value));
+  /* [any] Ends the session's pair: when it returns, nothing is accepted any more; connections, lookups and memory are
+   * gone within 100 ms. An id that is not open is nothing. */
+  void (*close)(ccbox_plugin *plugin, ccbox_str session_id);
+} ccbox_egress;
+
 #ifdef __cplusplus
 }
 #endif
