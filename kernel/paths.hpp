@@ -13,6 +13,8 @@ struct installation {
   std::string manifest;          // plugins.yaml
   std::string policy;            // policy.yaml
   std::string executable;        // this program
+  std::string egress;            // egress.yaml
+  std::string net_connect;       // ccbox-net-connect
 };
 
 // From /proc/self/exe: <prefix>/bin/ccbox → <prefix>/lib/ccbox/..., <prefix>/etc/ccbox/... (/etc/ccbox for

@@ -257,6 +257,10 @@ kind yaml_value::type() const {
   return node_->type;
 }
 
+unsigned yaml_value::line() const {
+  return static_cast<unsigned>(node_->at.line);
+}
+
 std::string yaml_value::where() const {
   return place(*node_->file, node_->at);
 }
@@ -349,12 +353,17 @@ result<void> yaml_value::require_keys(std::initializer_list<std::string_view> kn
   return {};
 }
 
+result<void> check_yaml_text(std::string_view text, const std::string& name) {
+  if (text.size() > max_file_bytes)
+    return error{error_code::too_large, printable(name) + ": larger than 4 MiB",
+                 "a configuration file is a few kilobytes"};
+  if (auto bad = refuse_bytes(text, printable(name))) return *bad;
+  return {};
+}
+
 result<yaml_value> load_yaml_text(std::string_view text, const std::string& name) {
   const auto file = std::make_shared<const std::string>(printable(name));
-  if (text.size() > max_file_bytes)
-    return error{error_code::too_large, *file + ": larger than 4 MiB",
-                 "a configuration file is a few kilobytes"};
-  if (auto bad = refuse_bytes(text, *file)) return *bad;
+  if (auto fine = check_yaml_text(text, name); !fine) return fine.error();
   try {
     std::istringstream stream{std::string(text)};
     YAML::Parser parser(stream);
@@ -375,7 +384,7 @@ result<yaml_value> load_yaml_text(std::string_view text, const std::string& name
   }
 }
 
-result<yaml_value> load_yaml_file(const std::string& path) {
+result<std::string> read_yaml_file(const std::string& path) {
   const auto fd = open_trusted_file("configuration file", path);
   if (!fd) return fd.error();
   std::string text;
@@ -388,7 +397,13 @@ result<yaml_value> load_yaml_file(const std::string& path) {
     if (count == 0) break;
     text.append(buffer, static_cast<std::size_t>(count));
   }
-  return load_yaml_text(text, path);
+  return text;
+}
+
+result<yaml_value> load_yaml_file(const std::string& path) {
+  auto text = read_yaml_file(path);
+  if (!text) return text.error();
+  return load_yaml_text(*text, path);
 }
 
 }  // namespace ccbox

@@ -11,6 +11,8 @@ TEST_CASE("an installed ccbox finds its parts under its prefix") {
   CHECK(found->plugin_directory == "/opt/ccbox/lib/ccbox/plugins");
   CHECK(found->manifest == "/opt/ccbox/etc/ccbox/plugins.yaml");
   CHECK(found->policy == "/opt/ccbox/etc/ccbox/policy.yaml");
+  CHECK(found->egress == "/opt/ccbox/etc/ccbox/egress.yaml");
+  CHECK(found->net_connect == "/opt/ccbox/lib/ccbox/ccbox-net-connect");
 }
 
 TEST_CASE("the configuration of a ccbox under /usr is in /etc, one under /usr/local has its own") {
@@ -26,6 +28,8 @@ TEST_CASE("this test, which runs in the build tree, finds the build tree and the
   CHECK(found->plugin_directory == CCBOX_TEST_BINARY_DIR "/plugins");
   CHECK(found->manifest == CCBOX_TEST_SOURCE_DIR "/config/plugins.yaml");
   CHECK(found->policy == CCBOX_TEST_SOURCE_DIR "/config/policy.yaml");
+  CHECK(found->egress == CCBOX_TEST_SOURCE_DIR "/config/egress.yaml");
+  CHECK(found->net_connect == CCBOX_TEST_BINARY_DIR "/bin/ccbox-net-connect");
 }
 
 TEST_CASE("a neighbour of the build tree with the same beginning of its name is not inside it") {
