@@ -1,5 +1,5 @@
 # What `cmake --install` puts under the prefix, and the CMake package `ccbox` for projects that make plugins:
-#   bin/ccbox   lib/ccbox/ccbox-init   lib/ccbox/plugins/*.so   etc/ccbox/*.yaml (/etc/ccbox for the prefix /usr)
+#   bin/ccbox   lib/ccbox/ccbox-init   lib/ccbox/ccbox-net-connect   lib/ccbox/plugins/*.so   etc/ccbox/*.yaml (/etc/ccbox for the prefix /usr)
 #   include/ccbox/plugin.h(pp)   lib/cmake/ccbox   share/man/man1
 # The places are the ones that kernel/paths.cpp looks in, hence no GNUInstallDirs: lib64 or lib/<arch> would hide them.
 include(CMakePackageConfigHelpers)
@@ -12,6 +12,9 @@ if(TARGET ccbox)
   install(TARGETS ccbox RUNTIME DESTINATION bin)
 endif()
 install(TARGETS ccbox-init RUNTIME DESTINATION lib/ccbox)
+if(TARGET ccbox-net-connect)
+  install(TARGETS ccbox-net-connect RUNTIME DESTINATION lib/ccbox)
+endif()
 get_property(ccbox_plugins GLOBAL PROPERTY CCBOX_PLUGINS)
 install(TARGETS ${ccbox_plugins} LIBRARY DESTINATION lib/ccbox/plugins)
 file(GLOB ccbox_manuals CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/docs/*.1)

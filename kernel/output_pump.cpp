@@ -25,6 +25,12 @@ constexpr std::size_t chunk_bytes = 64 << 10;
 
 }  // namespace
 
+result<pipe_ends> make_pipe() {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) < 0) return system_error("pipe2", "", errno);
+  return pipe_ends{unique_fd(ends[0]), unique_fd(ends[1])};
+}
+
 struct output_pump::impl {
   impl(asio::any_io_executor strand, sink s)
       : source(strand), patience(strand), to(std::move(s)), caught_up(strand), settled(strand) {}

@@ -15,6 +15,11 @@
 
 namespace ccbox {
 
+struct pipe_ends {
+  unique_fd reader, writer;
+};
+result<pipe_ends> make_pipe();  // for what a command writes
+
 class output_pump {
  public:
   using sink = std::function<boost::asio::awaitable<void>(std::string)>;

@@ -83,6 +83,25 @@ result<std::string> choose_workdir(const policy& p, const std::vector<rule>& den
   return guest;
 }
 
+// The helper by which ssh gets out, wherever there is a network namespace with proxies in it.
+void add_net_connect(std::vector<rule>& mounts, const std::string& helper) {
+  const auto spelling = spell_path(helper);
+  if (spelling.resolved_type != path_type::file) return;
+  rule r;
+  r.kind = rule_kind::mount;
+  r.origin = rule_origin::system;
+  r.bit = CCBOX_RULE_FS_BINDS_ONLY;
+  r.type = path_type::file;
+  r.path = spelling.resolved;
+  r.guest_path = net_connect_inside;
+  r.read_only = true;
+  r.reason = "system view: takes ssh through the session's proxies";
+  const auto place = std::upper_bound(mounts.begin(), mounts.end(), r, [](const rule& a, const rule& b) {
+    return a.guest_path < b.guest_path;
+  });
+  mounts.insert(place, std::move(r));
+}
+
 result<void> set_required(policy& p, const host_facts& host, const policy_config& config) {
   p.waived = waived_bits(p.spec);
   if (p.backend_request == "none") {
@@ -154,16 +173,25 @@ std::string_view to_string(rule_origin origin) {
   return "spec";
 }
 
-result<policy> compile_policy(const sandbox_spec& spec, const host_facts& host, const policy_config& config) {
+result<policy> compile_policy(const sandbox_spec& spec, const host_facts& host, const policy_config& config,
+                              const egress_sources& egress) {
   if (auto valid = validate(spec); !valid) return valid.error();
   policy p;
   p.spec = spec;
   p.backend_request = spec.backend.value_or("");
   p.network_allowed = spec.network_enabled && spec.capabilities.network;
   if (auto set = set_required(p, host, config); !set) return set.error();
+  auto resolved = resolve_egress(spec, egress);
+  if (!resolved) return resolved.error();
+  p.egress = std::move(*resolved);
+  if (!p.egress.proxied && !spec.egress_allowlist.empty())
+    p.warnings.push_back("egressAllowlist has no effect: without net_proxy_only the network is the host's");
 
   auto mounts = compile_mounts(spec, host, config, p.warnings);
   if (!mounts) return mounts.error();
+  if (p.egress.configured && p.egress.proxied && p.backend_request != "none" &&
+      host.platform == host_platform::linux_like)
+    add_net_connect(*mounts, egress.net_connect);
   std::vector<rule> denies;
   // Without a boundary a rule would only pretend.
   const bool unconfined = p.backend_request == "none";

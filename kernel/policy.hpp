@@ -24,6 +24,7 @@
 #include <string_view>
 #include <vector>
 
+#include "egress_resolver.hpp"
 #include "environment.hpp"
 #include "host.hpp"
 #include "path_spelling.hpp"
@@ -83,15 +84,20 @@ struct policy {
   rule_bits required = 0;  // waived bits are not in it
   rule_bits waived = 0;
   bool network_allowed = true;  // spec and capability; off: the proxies start with an empty allowlist
-  std::string workdir;          // inside
-  std::string home;             // inside, private to the session
+  resolved_egress egress;
+  std::string workdir;  // inside
+  std::string home;     // inside, private to the session
   std::string tmpdir;
   std::vector<std::string> warnings;  // e.g. one a waived bit
 };
 
 // Errors name the object: a mount that is missing, relative, not a directory where one is meant, a magic
 // link; a workdir that no mount covers; too many existing matches.
-result<policy> compile_policy(const sandbox_spec& spec, const host_facts& host, const policy_config& config);
+result<policy> compile_policy(const sandbox_spec& spec, const host_facts& host, const policy_config& config,
+                              const egress_sources& egress = {});
+
+// Where a session with proxies finds the ProxyCommand helper.
+constexpr std::string_view net_connect_inside = "/run/ccbox/bin/net-connect";
 
 // The environment for the commands of this policy: built from the caller's by allow-list, with the deny list
 // as a second fence, then HOME, TMPDIR, PATH and XDG_* of the session. `none` through the port inherits

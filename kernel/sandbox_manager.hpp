@@ -16,6 +16,7 @@ struct prepared_launch {
   policy rules;
   const backend* chosen = nullptr;
   plan how;
+  const egress_plugin* proxies = nullptr;  // runs the session's pair; null: it has none
   environment env;  // of the commands of a launch: the session's own, the host's for backend `none`
 };
 // Starts nothing and changes nothing. Refuses limits that cannot be enforced here, too.

@@ -27,6 +27,8 @@ struct sandbox_port::impl : std::enable_shared_from_this<impl> {
   impl(asio::any_io_executor e, sandbox_context c, event_bus& b)
       : executor(std::move(e)), context(std::move(c)), bus(b) {}
 
+  unsigned events = 0;  // our number with the registry
+
   const asio::any_io_executor executor;
   const sandbox_context context;
   event_bus& bus;
@@ -83,9 +85,24 @@ struct sandbox_port::impl : std::enable_shared_from_this<impl> {
 };
 
 sandbox_port::sandbox_port(asio::any_io_executor executor, sandbox_context context, event_bus& bus)
-    : impl_(std::make_shared<impl>(std::move(executor), std::move(context), bus)) {}
+    : impl_(std::make_shared<impl>(std::move(executor), std::move(context), bus)) {
+  const std::weak_ptr<impl> weak = impl_;
+  impl_->events = impl_->context.plugins->on_plugin_event(
+      [weak](std::string_view id, std::string_view type, std::string_view json) -> ccbox_status {
+        const auto self = weak.lock();
+        if (!self) return CCBOX_UNAVAILABLE;
+        std::shared_ptr<session> found;
+        {
+          std::lock_guard lock(self->mutex);
+          const auto at = self->sessions.find(std::string(id));
+          if (at != self->sessions.end()) found = at->second;
+        }
+        return found ? found->report(type, json) : CCBOX_INVALID;
+      });
+}
 
 sandbox_port::~sandbox_port() {
+  impl_->context.plugins->end_plugin_events(impl_->events);
   std::map<std::string, std::shared_ptr<session>> left;
   {
     std::lock_guard lock(impl_->mutex);
@@ -114,8 +131,10 @@ asio::awaitable<result<std::shared_ptr<session>>> sandbox_port::launch(sandbox_s
   const std::shared_ptr<session> made(
       new session(asio::make_strand(self->executor), self->bus, std::move(prepared->rules)));
   if (auto added = self->take_id(spec.session_id, made); !added) co_return added.error();
-  const auto started =
-      co_await made->start(std::move(prepared->how), std::move(prepared->env), self->context.init_path);
+  // A name of its own: g++ 12 destroys a temporary like this in a co_await expression twice.
+  session_proxies::source proxies{prepared->proxies, self->context.egress.net_connect};
+  const auto started = co_await made->start(std::move(prepared->how), std::move(prepared->env),
+                                            self->context.init_path, std::move(proxies));
   const auto took =
       std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - begun);
   if (!started) {

@@ -2,7 +2,8 @@
 //
 // Threads: the port may be used from any thread; a session's work runs on its own strand of the executor
 // given, whose threads must live as long as the sessions, because an enclosure dies with the thread that
-// started it.
+// started it. The events of the registry's plugins go to the port's sessions; of two ports over one registry
+// the younger one gets them.
 #pragma once
 
 #include <boost/asio/any_io_executor.hpp>
@@ -11,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "egress_resolver.hpp"
 #include "event_bus.hpp"
 #include "host.hpp"
 #include "policy_config.hpp"
@@ -25,6 +27,7 @@ struct sandbox_context {
   const policy_config* config = nullptr;
   host_facts host;
   std::string init_path;
+  egress_sources egress = {};
 };
 
 class sandbox_port {

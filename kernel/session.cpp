@@ -1,6 +1,5 @@
 #include "session.hpp"
 
-#include <fcntl.h>
 #include <signal.h>
 #include <sys/ioctl.h>
 
@@ -12,9 +11,12 @@
 #include <mutex>
 #include <set>
 
+#include "denial.hpp"
 #include "gate.hpp"
 #include "log.hpp"
 #include "output_pump.hpp"
+#include "report_queue.hpp"
+#include "session_errors.hpp"
 
 namespace ccbox {
 namespace {
@@ -26,28 +28,6 @@ constexpr unsigned timeout_grace_ms = 1000;   // between TERM and KILL when a li
 constexpr unsigned subscriber_patience_ms =
     5000;  // for subscribers to take the last events before destroy() returns
 constexpr std::size_t remembered_commands = 1000;
-
-struct pipe_ends {
-  unique_fd reader, writer;
-};
-
-result<pipe_ends> make_pipe() {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) < 0) return system_error("pipe2", "", errno);
-  return pipe_ends{unique_fd(ends[0]), unique_fd(ends[1])};
-}
-
-// An enclosure that has too little memory to start says so in many ways: no exec, a killed launcher, no
-// answer.
-error hinting_at_memory(error e, const std::optional<std::uint64_t>& memory_bytes) {
-  constexpr std::uint64_t surely_enough = 16 << 20;
-  if (memory_bytes && *memory_bytes < surely_enough && e.hint.empty()) {
-    e.code = error_code::too_large;
-    e.hint = "limits.memoryBytes is " + std::to_string(*memory_bytes) +
-             ", and an enclosure alone takes some MiB: raise it";
-  }
-  return e;
-}
 
 using turn_channel = asio::experimental::channel<void(boost::system::error_code)>;
 
@@ -92,8 +72,11 @@ struct session::impl : std::enable_shared_from_this<impl> {
   sandbox_handle handle;
   std::optional<kill_reason> reason;
   std::shared_ptr<enclosure> inside;
+  std::shared_ptr<session_proxies> network;
   mutable bool abandoned = false;
   bool at_rest = false;
+
+  report_queue reports;
 
   // Only on the strand from here on.
   turn_channel turn;  // holds one token: one publisher at a time
@@ -183,21 +166,74 @@ struct session::impl : std::enable_shared_from_this<impl> {
     return pump;
   }
 
+  // ---- what plugins report ----
+
+  ccbox_status report(std::string_view type, std::string_view json) {
+    auto violation = violation_of_report(type, json, rules.spec.capabilities);
+    if (!violation) return CCBOX_INVALID;
+    const auto taken = reports.push(std::move(*violation));
+    if (taken == report_queue::answer::first) background(publish_reports(shared_from_this(), false));
+    if (taken == report_queue::answer::full) return CCBOX_TOO_LARGE;
+    return taken == report_queue::answer::closed ? CCBOX_UNAVAILABLE : CCBOX_OK;
+  }
+
+  static asio::awaitable<void> publish_reports(std::shared_ptr<impl> self, bool last) {
+    while (auto report = self->reports.next(last)) {
+      sandbox_event event;
+      event.type = sandbox_event_type::violation;
+      event.violation = std::move(*report);
+      co_await publish(self, std::move(event));
+    }
+    if (last && self->reports.dropped() > 0)
+      log_event(log_level::warn, "reports_dropped",
+                {{"session", self->rules.spec.session_id}, {"count", self->reports.dropped()}});
+  }
+
   // ---- start and end ----
 
+  static asio::awaitable<result<void>> start_proxies(std::shared_ptr<impl> self, bool unconfined,
+                                                     session_proxies::source from) {
+    if (!from.plugin) co_return result<void>{};
+    if (self->destroy_requested())
+      co_return error{error_code::illegal_state, "the session was destroyed while it was starting", ""};
+    auto started = co_await session_proxies::start(self->strand, std::move(from), self->rules,
+                                                   unconfined ? nullptr : self->inside.get());
+    if (!started) co_return started.error();
+    std::lock_guard lock(self->mutex);
+    self->network = std::move(*started);
+    if (self->abandoned) self->network->close();
+    self->network->describe(self->handle.details);
+    co_return result<void>{};
+  }
+
+  void end_proxies() {
+    std::shared_ptr<session_proxies> old;
+    {
+      std::lock_guard lock(mutex);
+      old.swap(network);
+    }
+    // Not under the lock: the plugin may have something to report yet.
+    if (old) old->close();
+  }
+
   static asio::awaitable<result<void>> start(std::shared_ptr<impl> self, plan how, environment env,
-                                             std::string init_path) {
+                                             std::string init_path, session_proxies::source proxies) {
     co_await publish_type(self, sandbox_event_type::starting);
+    const bool unconfined = how.unconfined;
     auto started = co_await start_enclosure(self, std::move(how), std::move(init_path));
+    if (started) started = co_await start_proxies(self, unconfined, std::move(proxies));
     if (started && self->destroying) {
       started = error{error_code::illegal_state, "the session was destroyed while it was starting", ""};
     }
     if (!started) {
+      self->end_proxies();
       self->drop_enclosure();
+      co_await publish_reports(self, true);
       self->move_to(self->destroying ? sandbox_state::destroyed : sandbox_state::error, started.error());
       self->rest();
       co_return started.error();
     }
+    if (self->network) self->network->add_to(env);
     self->env = std::move(env);
     self->move_to(sandbox_state::warm);
     self->background(watch_end(self));
@@ -270,6 +306,7 @@ struct session::impl : std::enable_shared_from_this<impl> {
     if (self->destroy_requested() && self->running > 0) self->claim(kill_reason::manual);
     self->finishing = true;
     self->wall_time.cancel();
+    self->end_proxies();
     while (!self->open_commands.empty()) {
       const record_ptr record = *self->open_commands.begin();
       co_await record->done.wait();
@@ -293,6 +330,7 @@ struct session::impl : std::enable_shared_from_this<impl> {
     } else {
       self->move_to(sandbox_state::error, end_error(why, ended->why_ended()));
     }
+    co_await publish_reports(self, true);
     if (why && (why != kill_reason::manual || self->killed_running)) {
       sandbox_event event;
       event.type = sandbox_event_type::killed;
@@ -306,17 +344,6 @@ struct session::impl : std::enable_shared_from_this<impl> {
   bool destroy_requested() const {
     std::lock_guard lock(mutex);
     return destroying || abandoned;
-  }
-
-  static error end_error(std::optional<kill_reason> why, const std::string& enclosure_reason) {
-    if (why == kill_reason::oom) {
-      return {error_code::too_large, "the session was ended: the kernel killed a process of it for memory",
-              "raise limits.memoryBytes"};
-    }
-    if (why == kill_reason::timeout) {
-      return {error_code::timeout, "the session was ended: its wall time is over", "raise limits.wallTimeMs"};
-    }
-    return {error_code::failed, "the enclosure ended unexpectedly: " + enclosure_reason, ""};
   }
 
   // ---- commands ----
@@ -353,8 +380,9 @@ struct session::impl : std::enable_shared_from_this<impl> {
     command c;
     c.argv = std::move(request.argv);
     environment env = self->env;
-    for (auto& [name, value] : request.extra_env)
-      env[name] = std::move(value);
+    for (const auto& [name, value] : request.extra_env)
+      env[name] = value;
+    if (self->network) self->network->append_to(env, request.extra_env);
     c.env.assign(env.begin(), env.end());
     c.cwd = request.cwd.empty() ? self->rules.workdir : std::move(request.cwd);
     c.pty = request.pty;
@@ -498,12 +526,19 @@ session::~session() {
 
 void session::abandon() const noexcept {
   std::shared_ptr<enclosure> inside;
+  std::shared_ptr<session_proxies> network;
   {
     std::lock_guard lock(impl_->mutex);
     impl_->abandoned = true;
     inside = impl_->inside;
+    network = impl_->network;
   }
   if (inside) inside->kill(2000);
+  if (network) network->close();
+}
+
+ccbox_status session::report(std::string_view type, std::string_view json) {
+  return impl_->report(type, json);
 }
 
 bool session::at_rest() const {
@@ -525,11 +560,13 @@ std::optional<kill_reason> session::killed() const {
   return impl_->reason;
 }
 
-asio::awaitable<result<void>> session::start(plan how, environment env, std::string init_path) {
+asio::awaitable<result<void>> session::start(plan how, environment env, std::string init_path,
+                                             session_proxies::source proxies) {
   const auto self = impl_;
-  co_return co_await asio::co_spawn(self->strand,
-                                    impl::start(self, std::move(how), std::move(env), std::move(init_path)),
-                                    asio::use_awaitable);
+  co_return co_await asio::co_spawn(
+      self->strand,
+      impl::start(self, std::move(how), std::move(env), std::move(init_path), std::move(proxies)),
+      asio::use_awaitable);
 }
 
 asio::awaitable<result<exec_handle>> session::exec(exec_request request) {

@@ -134,6 +134,7 @@ TEST_CASE_FIXTURE(fixture, "a field whose bytes JSON cannot carry is refused by 
 
 TEST_CASE_FIXTURE(fixture, "a spec that is too long for one argument is refused") {
   sandbox_spec s = spec();
+  s.without.push_back("net_proxy_only");  // or an egress plugin would have to be there
   for (int i = 0; i < 4000; ++i)
     s.egress_allowlist.push_back("host-" + std::to_string(i) + ".a-rather-long-name.example.com");
   const auto w = manager().wrap({"true"}, s);

@@ -21,7 +21,10 @@ booted::booted(const std::string& manifest_text) {
   auto config = load_policy_config(here->policy);
   REQUIRE(config);
   config_ = std::move(*config);
-  context_ = {plugins_.get(), &config_, gather_host_facts(), here->init};
+  auto egress = load_egress_config(here->egress);
+  REQUIRE(egress);
+  egress_ = std::move(*egress);
+  context_ = {plugins_.get(), &config_, gather_host_facts(), here->init, {&egress_, {}, here->net_connect}};
 }
 
 booted& shared_boot() {

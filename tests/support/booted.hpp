@@ -20,10 +20,12 @@ class booted {
   explicit booted(const std::string& manifest_text = {});
   const sandbox_context& context() const { return context_; }
   sandbox_context& context() { return context_; }
+  egress_config& egress() { return egress_; }
 
  private:
   std::unique_ptr<registry> plugins_;
   policy_config config_;
+  egress_config egress_;
   sandbox_context context_;
 };
 

@@ -1,0 +1,24 @@
+// What a plugin reports of a refused connection (event "denial", docs/abi.md), as the violation that
+// subscribers get.
+#pragma once
+
+#include <string_view>
+
+#include "result.hpp"
+#include "sandbox_event.hpp"
+#include "sandbox_spec.hpp"
+
+namespace ccbox {
+
+constexpr std::string_view network_action = "network-outbound";
+
+// {"protocol", "host", "port", "reason", "rule", "origin", "count"}: host and port are required, others may
+// come. `host` is the plugin's escaped text. The target is host:port (`*` where there is no host: many
+// refusals counted together), raw the JSON; the network capability is suggested where the agent lacks it.
+result<sandbox_violation> violation_of_denial(std::string_view json, const agent_capabilities& capabilities);
+
+// What a plugin reports of a session: event "denial", or "violation" with a SandboxViolation as JSON.
+result<sandbox_violation> violation_of_report(std::string_view type, std::string_view json,
+                                              const agent_capabilities& capabilities);
+
+}  // namespace ccbox
