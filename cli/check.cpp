@@ -1,5 +1,6 @@
 #include <boost/json.hpp>
 
+#include "check.hpp"
 #include "commands.hpp"
 #include "context.hpp"
 #include "output.hpp"
@@ -61,10 +62,12 @@ int check_command(const words& arguments) {
   config_options config;
   bool as_json = false, read = false, write = false, create = false;
   option_parser parser(
-      "check", "path PATH [options]",
-      "Tells whether a path, as seen inside, may be read, written or created, and which rules say so. "
-      "With --read, --write or --create the exit code is 0 if all that was asked for may be done, "
-      "else 1.",
+      "check", "path PATH | domain HOST[:PORT] [options]",
+      "Tells whether a path, as seen inside, may be read, written or created, or a destination reached (on "
+      "port "
+      "443 unless it says another), and which rules say so. With --read, --write or --create the exit code "
+      "is 0 "
+      "if all that was asked for may be done, else 1; for a domain it is 0 if it may be reached, else 1.",
       word_form::operands);
   parser.group("Question");
   parser.flag("--read", read, "May it be read?");
@@ -76,18 +79,30 @@ int check_command(const words& arguments) {
   parsed p =
       parse_or_report(parser, arguments, {{"path", "PATH"}, false, "ccbox check path src/main.c --write"});
   if (p.finished) return p.exit_code;
-  if (p.rest[0] != "path") {
+  const bool is_domain = p.rest[0] == "domain";
+  if (p.rest[0] != "path" && !is_domain) {
     return report({error_code::invalid_argument, "cannot check " + quoted(p.rest[0]), parser.usage()});
   }
 
   const host_facts host = gather_host_facts();
   auto sandbox = build_request(wanted, host);
   if (!sandbox) return report(sandbox.error());
+  if (is_domain) {
+    if (read || write || create) {
+      return report({error_code::invalid_argument, "--read, --write and --create are questions about a path",
+                     parser.usage()});
+    }
+    auto context = load_context(config, CCBOX_PROBE_QUICK);
+    if (!context) return report(context.error());
+    (*context)->ticketing = wanted.ticketing;
+    return check_domain(**context, sandbox->spec, p.rest[1], as_json);
+  }
   auto path = absolute_path(p.rest[1], host);
   if (!path) return report(path.error());
   auto context = load_policy_context(config);
   if (!context) return report(context.error());
-  auto compiled = compile_policy(sandbox->spec, context->host, context->config);
+  context->ticketing = wanted.ticketing;
+  auto compiled = compile_policy(sandbox->spec, context->host, context->config, context->sources());
   if (!compiled) return report(compiled.error());
 
   const path_answer answer = check_path(*compiled, *path);

@@ -28,6 +28,8 @@ int plugins_command(const words& arguments);
 int doctor_command(const words& arguments);
 int plugin_new_command(const words& arguments);
 int plugin_test_command(const words& arguments);
+int proxy_command(const words& arguments);
+int net_connect_command(const words& arguments);
 
 // The words that a command takes besides its options.
 struct operands {

@@ -9,10 +9,11 @@ namespace {
 // For host_facts::own_files.
 std::vector<std::string> own_files(const config_options& options, const installation& parts,
                                    const manifest& plugins, const host_facts& host) {
-  std::vector<std::string> out{parts.executable, parts.init};
+  std::vector<std::string> out{parts.executable, parts.init, parts.net_connect};
   for (const auto& entry : plugins.plugins)
     out.push_back(entry.path);
-  for (const auto& file : {options.plugins.value_or(parts.manifest), options.policy.value_or(parts.policy)})
+  for (const auto& file : {options.plugins.value_or(parts.manifest), options.policy.value_or(parts.policy),
+                           options.egress.value_or(parts.egress)})
     if (auto path = absolute_path(file, host)) out.push_back(*path);
   return out;
 }
@@ -23,6 +24,7 @@ void declare(option_parser& parser, config_options& options) {
   parser.group("Configuration");
   parser.value("--plugins", options.plugins, "FILE", "Manifest of the plugins instead of the installed one");
   parser.value("--policy", options.policy, "FILE", "Policy file instead of the installed one");
+  parser.value("--egress-config", options.egress, "FILE", "Egress file instead of the installed one");
   parser.flag("--verbose", options.verbose, "Log what is done to standard error");
 }
 
@@ -52,6 +54,7 @@ std::vector<std::string> as_arguments(const config_options& options, const host_
   };
   add("--plugins", options.plugins);
   add("--policy", options.policy);
+  add("--egress-config", options.egress);
   return out;
 }
 
@@ -72,6 +75,9 @@ result<policy_context> load_policy_context(const config_options& options) {
   auto config = load_policy(options);
   if (!config) return config.error();
   made.config = std::move(*config);
+  auto egress = load_egress_config(options.egress.value_or(""));
+  if (!egress) return egress.error();
+  made.egress = std::move(*egress);
   made.host = gather_host_facts();
   made.host.own_files = own_files(options, made.parts, made.plugin_list, made.host);
   return made;
@@ -85,6 +91,8 @@ result<std::unique_ptr<cli_context>> load_context(const config_options& options,
   auto plugins = registry::build(context->plugin_list, depth);
   if (!plugins) return plugins.error();
   context->plugins = std::move(*plugins);
+  if (const auto* proxies = context->plugins->find_egress())
+    if (auto fine = check_entries(context->egress, *proxies); !fine) return fine.error();
   return context;
 }
 

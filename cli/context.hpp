@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "egress_config.hpp"
+#include "egress_resolver.hpp"
 #include "host.hpp"
 #include "manifest.hpp"
 #include "option_parser.hpp"
@@ -21,6 +23,7 @@ namespace ccbox {
 struct config_options {
   std::optional<std::string> plugins;  // --plugins FILE
   std::optional<std::string> policy;   // --policy FILE
+  std::optional<std::string> egress;   // --egress-config FILE
   bool verbose = false;
 };
 void declare(option_parser& parser, config_options& options);
@@ -36,6 +39,11 @@ struct policy_context {
   host_facts host;
   manifest plugin_list;
   policy_config config;
+  egress_config egress;
+  std::vector<std::string> ticketing;  // --ticketing GROUP
+
+  // Borrows from this object.
+  egress_sources sources() const { return {&egress, ticketing, parts.net_connect}; }
 };
 result<policy_context> load_policy_context(const config_options& options);
 
@@ -43,7 +51,7 @@ struct cli_context : policy_context {
   std::unique_ptr<registry> plugins;
 
   // Borrows from this object.
-  sandbox_context shared() const { return {plugins.get(), &config, host, parts.init}; }
+  sandbox_context shared() const { return {plugins.get(), &config, host, parts.init, sources()}; }
 };
 
 // `depth`: quick where a launch follows and proves the rest.

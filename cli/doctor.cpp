@@ -10,6 +10,7 @@
 #include <fstream>
 #include <optional>
 
+#include "client_tools.hpp"
 #include "commands.hpp"
 #include "context.hpp"
 #include "host.hpp"
@@ -147,6 +148,35 @@ void check_plugins(findings& out, const registry& plugins) {
        enclosed ? "" : "see the failed checks above; until then `ccbox run` refuses"});
 }
 
+// What the programs of this host make of the proxies.
+void check_client_tools(findings& out, const egress_config& config) {
+  for (const client_tool& tool : client_tools()) {
+    if (!in_path(tool.program)) continue;
+    out.push_back({verdict::information, std::string("proxies: ") + tool.program, tool.works, tool.needs});
+  }
+  const std::string caveat = all_proxy_caveat(config);
+  out.push_back({verdict::information, "proxies: ALL_PROXY",
+                 caveat.empty() ? "every client takes it" : "socks5h", caveat});
+}
+
+void check_egress(findings& out, const config_options& options, const registry* plugins) {
+  auto config = load_egress_config(options.egress.value_or(""));
+  if (!config) return add_failure(out, "egress file", config.error());
+  const egress_plugin* proxies = plugins ? plugins->find_egress() : nullptr;
+  if (proxies) {
+    if (auto fine = check_entries(*config, *proxies); !fine)
+      return add_failure(out, "egress file", fine.error());
+  }
+  out.push_back({verdict::good, "egress file", quoted(config->file), ""});
+  if (plugins) {
+    out.push_back({proxies ? verdict::good : verdict::information, "network",
+                   proxies ? "through the proxies of plugin " + proxies->name()
+                           : "no egress plugin: nothing is reachable",
+                   proxies ? "" : "name egress.so in the manifest"});
+  }
+  check_client_tools(out, *config);
+}
+
 void check_limits(findings& out) {
   const limit_capability limits = probe_limits();
   for (const auto& [name, mechanism] :
@@ -163,6 +193,7 @@ void check_parts(findings& out, const config_options& config) {
   auto parts = find_installation();
   if (!parts) return add_failure(out, "installation", parts.error());
   check_file(out, "ccbox-init", parts->init, S_IXUSR);
+  check_file(out, "ccbox-net-connect", parts->net_connect, S_IXUSR);
   check_file(out, "plugin directory", parts->plugin_directory, 0);
   auto policy = load_policy(config);
   if (policy)
@@ -177,6 +208,7 @@ void check_parts(findings& out, const config_options& config) {
     check_plugins(out, **plugins);
   else
     add_failure(out, "plugins", plugins.error());
+  check_egress(out, config, plugins ? plugins->get() : nullptr);
 }
 
 std::string mark(verdict state) {

@@ -20,7 +20,8 @@ int explain_command(const words& arguments) {
       word_form::command);
   declare(parser, wanted);
   parser.group("Output");
-  parser.flag("--all", all, "Print the rules for paths that nothing inside shows, too");
+  parser.flag("--all", all,
+              "Print the rules for paths that nothing inside shows, and every destination, too");
   parser.flag("--json", as_json, "Print one JSON document, with every rule");
   declare(parser, config);
   parsed p = parse_or_report(parser, arguments, {{}, true});
@@ -31,6 +32,7 @@ int explain_command(const words& arguments) {
   if (!sandbox) return report(sandbox.error());
   auto context = load_context(config, CCBOX_PROBE_QUICK);
   if (!context) return report(context.error());
+  (*context)->ticketing = wanted.ticketing;
   auto explained = explain_launch(**context, sandbox->spec);
   if (!explained) return report(explained.error());
   for (const auto& [name, value] : sandbox->env) {

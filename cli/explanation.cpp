@@ -34,7 +34,7 @@ void add_plan(explanation& out, const cli_context& context, const sandbox_spec& 
   sandbox_spec weaker = spec;
   for (const std::string& name : rule_bit_names(missing))
     weaker.without.push_back(name);
-  auto rules = compile_policy(weaker, context.host, context.config);
+  auto rules = compile_policy(weaker, context.host, context.config, context.sources());
   if (!rules) return;
   // The two policies differ in what is required and waived alone, so that the layers still fit rule by rule.
   if (rules->rules.size() != out.rules.rules.size()) return;
@@ -78,18 +78,73 @@ std::string or_none(std::string text) {
   return text.empty() ? "none" : text;
 }
 
-std::string network_text(const policy& rules) {
+std::string network_text(const explanation& e) {
+  const policy& rules = e.rules;
   if (rules.waived & CCBOX_RULE_NET_PROXY_ONLY) return "the host's: net_proxy_only is waived";
+  if (!rules.egress.proxied) return "the host's";
+  if (e.proxies.empty()) return "none: no egress plugin is loaded";
   if (!rules.network_allowed) return "refused: every destination";
   return "through the session's proxies only";
+}
+
+std::string_view verb(egress_action action) {
+  switch (action) {
+    case egress_action::allow:
+      return "allow";
+    case egress_action::deny:
+      return "deny";
+    case egress_action::floor:
+      return "floor";
+    case egress_action::resolved:
+      return "resolved";
+  }
+  return "allow";
+}
+
+// Counts by group, or every entry.
+std::string destinations_text(const resolved_egress& egress, bool all) {
+  std::vector<std::vector<std::string>> rows;
+  if (all) {
+    for (const auto& r : egress.rules)
+      rows.push_back({std::string(verb(r.action)), printable(r.pattern), printable(r.origin),
+                      printable(r.reason) + (r.where.empty() ? "" : " (" + printable(r.where) + ")")});
+    return aligned(rows, "  ");
+  }
+  std::vector<std::pair<std::pair<egress_action, std::string>, std::size_t>> counts;
+  for (const auto& r : egress.rules) {
+    const std::pair key(r.action, r.origin);
+    if (counts.empty() || counts.back().first != key) counts.emplace_back(key, 0);
+    ++counts.back().second;
+  }
+  for (const auto& [key, count] : counts)
+    rows.push_back({std::string(verb(key.first)), std::to_string(count), printable(key.second)});
+  return aligned(rows, "  ") + (rows.empty() ? "" : "  --all lists them\n");
+}
+
+json::value to_json(const resolved_egress& egress) {
+  json::array rules;
+  for (const auto& r : egress.rules)
+    rules.push_back(json::object{{"action", verb(r.action)},
+                                 {"pattern", r.pattern},
+                                 {"gitHost", r.git_host},
+                                 {"origin", r.origin},
+                                 {"reason", r.reason},
+                                 {"where", r.where}});
+  return json::object{{"networkAllowed", egress.network_allowed},
+                      {"bridge", to_string(egress.bridge)},
+                      {"rules", std::move(rules)}};
 }
 
 }  // namespace
 
 result<explanation> explain_launch(const cli_context& context, const sandbox_spec& spec) {
-  auto rules = compile_policy(spec, context.host, context.config);
+  auto rules = compile_policy(spec, context.host, context.config, context.sources());
   if (!rules) return rules.error();
-  explanation out{std::move(*rules), {}, 0, {}, {}, 0, {}};
+  explanation out{std::move(*rules), {}, 0, {}, {}, 0, {}, {}};
+  if (const auto* proxies = context.plugins->find_egress()) {
+    out.proxies = proxies->name();
+    if (auto fine = check_allowlist(out.rules.egress, *proxies); !fine) return fine.error();
+  }
   for (const auto& [name, value] : command_environment(out.rules, context.host, context.config)) {
     out.env_names.push_back(name);
   }
@@ -119,7 +174,7 @@ std::string to_text(const explanation& e, bool all) {
                    {"workdir", quoted(e.rules.workdir)},
                    {"home", quoted(e.rules.home)},
                    {"tmpdir", quoted(e.rules.tmpdir)},
-                   {"network", network_text(e.rules)},
+                   {"network", network_text(e)},
                    {"required", or_none(join_rule_bits(e.rules.required))},
                    {"waived", or_none(join_rule_bits(e.rules.waived))},
                    {"enforced", or_none(join_rule_bits(e.enforced))}});
@@ -143,6 +198,12 @@ std::string to_text(const explanation& e, bool all) {
   if (folded > 0)
     text +=
         "  and " + std::to_string(folded) + " denies of paths that nothing inside shows; --all lists them\n";
+
+  if (e.rules.egress.proxied && !e.proxies.empty()) {
+    text += heading(all ? "Destinations (action, pattern, origin, reason)"
+                        : "Destinations (action, entries, origin)");
+    text += destinations_text(e.rules.egress, all);
+  }
 
   text += heading("Environment of the command (names)");
   for (const std::string& name : e.env_names)
@@ -192,10 +253,11 @@ json::value to_json(const explanation& e) {
                    {"workdir", e.rules.workdir},
                    {"home", e.rules.home},
                    {"tmpdir", e.rules.tmpdir},
-                   {"network", network_text(e.rules)},
+                   {"network", network_text(e)},
                    {"warnings", json::value_from(e.rules.warnings)},
                    {"rules", std::move(rules)},
                    {"environmentNames", json::value_from(e.env_names)}};
+  if (e.rules.egress.proxied && !e.proxies.empty()) out["egress"] = to_json(e.rules.egress);
   if (e.refusal) out["refusal"] = to_json(*e.refusal);
   if (e.how) out["plan"] = to_json(*e.how);
   if (e.plan_gives_up) out["planWithout"] = json::value_from(rule_bit_names(e.plan_gives_up));

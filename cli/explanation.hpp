@@ -22,12 +22,13 @@ struct explanation {
   std::optional<plan> how;       // of the launch; if it is refused for its rules, of one without those rules
   rule_bits plan_gives_up = 0;   // the rules that `how` leaves out and the launch does not
   std::vector<std::string> env_names;  // of the command; never the values
+  std::string proxies;                 // the egress plugin that would serve it; empty: none
 };
 
 // Fails where there is no policy to explain: a malformed spec, a mount that is missing.
 result<explanation> explain_launch(const cli_context& context, const sandbox_spec& spec);
 
-// `all`: the rules that are for paths which nothing inside shows are listed, not counted.
+// `all`: the rules for paths which nothing inside shows, and the destinations, are listed, not counted.
 std::string to_text(const explanation& e, bool all);
 boost::json::value to_json(const explanation& e);
 

@@ -16,7 +16,7 @@ int run_command(const words& arguments) {
   declare(parser, wanted);
   parser.group("Output");
   parser.flag("--json", request.json, "Print the handle and the events as JSON lines");
-  parser.flag("-q,--quiet", request.quiet, "Print no warnings");
+  parser.flag("-q,--quiet", request.quiet, "Print no warnings, and no summary of what was refused");
   parser.value("--pty", pty, "auto|always|never", "Whether the command gets a terminal of its own");
   declare(parser, config);
   parsed p = parse_or_report(parser, arguments, {{"COMMAND"}, true, "ccbox run -- make test"});
@@ -40,6 +40,7 @@ int run_command(const words& arguments) {
   if (!sandbox) return refuse(sandbox.error());
   auto context = load_context(config, CCBOX_PROBE_QUICK);
   if (!context) return refuse(context.error());
+  (*context)->ticketing = wanted.ticketing;
   request.spec = std::move(sandbox->spec);
   request.env = std::move(sandbox->env);
   request.command = std::move(p.rest);

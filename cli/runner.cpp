@@ -25,6 +25,7 @@
 #include "event_bus.hpp"
 #include "log.hpp"
 #include "output.hpp"
+#include "refusals.hpp"
 #include "sandbox_port.hpp"
 #include "session.hpp"
 #include "terminal_relay.hpp"
@@ -58,7 +59,11 @@ std::vector<std::string> warnings_of(const session& live) {
 class runner {
  public:
   runner(const cli_context& context, run_request request)
-      : context_(context), request_(std::move(request)), signals_(io_), grace_(io_) {
+      : context_(context),
+        request_(std::move(request)),
+        signals_(io_),
+        grace_(io_),
+        refusals_(request_.spec.network_enabled && request_.spec.capabilities.network) {
     // Whoever made this process ignore a signal (nohup, a background job of a script) meant the command too.
     for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP}) {
       if (!is_ignored(number)) signals_.add(number);
@@ -87,7 +92,7 @@ class runner {
 
  private:
   asio::awaitable<int> whole_run(sandbox_port& port) {
-    if (request_.json) subscribe();
+    if (request_.json || !request_.quiet) subscribe();
     auto launched = co_await port.launch(request_.spec);
     if (!launched) co_return refuse(explained(launched.error()));
     session_ = *launched;
@@ -102,7 +107,8 @@ class runner {
     if (relay_) co_await relay_->finish();
     for (const auto& relay : stream_relays_)
       if (relay) co_await relay->finish();
-    if (request_.json) co_await subscription_.drained();
+    if (request_.json || !request_.quiet) co_await subscription_.drained();
+    if (!request_.quiet && !request_.json) write_all(STDERR_FILENO, refusals_.text());
     if (stop_signal_) co_return exit_signal_base + stop_signal_;
     for (const auto& relay : stream_relays_)
       if (relay && relay->failure()) co_return refuse(*relay->failure());
@@ -287,11 +293,15 @@ class runner {
 
   void subscribe() {
     subscription_ = bus_.subscribe(io_.get_executor(), request_.spec.session_id,
-                                   [this](sandbox_event event) { return print_event(std::move(event)); });
+                                   [this](sandbox_event event) { return take_event(std::move(event)); });
   }
 
-  asio::awaitable<void> print_event(sandbox_event event) {
-    print_line(to_json(event));
+  asio::awaitable<void> take_event(sandbox_event event) {
+    if (request_.json) {
+      print_line(to_json(event));
+    } else if (event.violation) {
+      refusals_.add(*event.violation);
+    }
     co_return;
   }
 
@@ -365,6 +375,7 @@ class runner {
   bool handle_printed_ = false;
   bool reader_is_there_ = true;
   std::string held_back_;
+  refusals refusals_;
 };
 
 }  // namespace

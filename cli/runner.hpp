@@ -21,7 +21,7 @@ struct run_request {
   std::vector<std::pair<std::string, std::string>> env;
   enum class pty_use { automatic, always, never } pty = pty_use::automatic;
   bool json = false;   // events as JSON lines on standard output, the handle first
-  bool quiet = false;  // no warnings
+  bool quiet = false;  // no warnings, and no lines about refused destinations
 };
 
 // Answers the exit code, having reported what there was to say.

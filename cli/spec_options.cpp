@@ -34,6 +34,8 @@ void declare(option_parser& parser, spec_options& o) {
   parser.list("--env", o.env, "NAME[=VALUE]", "Set a variable; NAME alone passes the caller's value");
   parser.flag("--no-network", o.no_network, "Refuse every destination");
   parser.list("--allow-domain", o.allow_domains, "DOMAIN", "Add to the destinations that may be reached");
+  parser.list("--ticketing", o.ticketing, "GROUP",
+              "Allow a ticketing group of the egress file, such as linear");
   parser.group("Limits");
   parser.value("--memory", o.memory, "SIZE", "Memory of the whole session, such as 512M or 2G");
   parser.value("--cpus", o.cpus, "NUMBER", "Processors, such as 1.5");
@@ -223,6 +225,7 @@ result<requested_sandbox> build_request(const spec_options& options, const host_
   }
   spec.egress_allowlist.insert(spec.egress_allowlist.end(), options.allow_domains.begin(),
                                options.allow_domains.end());
+  if (!options.ticketing.empty()) spec.capabilities.call_ticketing = true;
   spec.without.insert(spec.without.end(), options.without.begin(), options.without.end());
   if (auto ok = add_limits(spec.limits, options); !ok) return ok.error();
   auto env = requested_environment(options, host);

@@ -16,7 +16,7 @@ namespace ccbox {
 
 struct spec_options {
   std::vector<std::string> bind, read_only, mount;  // mount: three words each
-  std::vector<std::string> protect, state_dirs, exec_grants, without, env, allow_domains;
+  std::vector<std::string> protect, state_dirs, exec_grants, without, env, allow_domains, ticketing;
   std::optional<std::string> workdir, mode, spec_file, spec_json, backend, session;
   std::optional<std::string> memory, cpus, processes, file_size, timeout;
   bool no_network = false;

@@ -38,6 +38,9 @@ int wrap_command(const words& arguments) {
   std::vector<std::string> again = as_arguments(config, host);
   for (const auto& [name, value] : sandbox->env)
     again.insert(again.end(), {"--env", name});
+  for (const auto& group : wanted.ticketing)
+    again.insert(again.end(), {"--ticketing", group});
+  (*context)->ticketing = wanted.ticketing;
   sandbox_manager manager((*context)->shared(), self, std::move(again));
   auto wrapped = manager.wrap(p.rest, sandbox->spec);
   if (!wrapped) return report(wrapped.error());

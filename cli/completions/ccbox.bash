@@ -2,10 +2,10 @@
 
 _ccbox() {
   local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]}
-  local commands="run wrap explain check probe plugins doctor plugin version help"
-  local config="--plugins --policy --verbose --help"
+  local commands="run wrap explain check probe plugins doctor proxy net-connect plugin version help"
+  local config="--plugins --policy --egress-config --verbose --help"
   local spec="--bind --ro --mount --workdir --protect --state-dir --exec-grant --mode --backend --without
-    --spec --spec-json --session --env --no-network --allow-domain --memory --cpus --processes --file-size --timeout"
+    --spec --spec-json --session --env --no-network --allow-domain --ticketing --memory --cpus --processes --file-size --timeout"
   local command=${COMP_WORDS[1]} options first=2 index
   COMPREPLY=()
   compopt +o default 2>/dev/null
@@ -21,6 +21,8 @@ _ccbox() {
     explain) options="$spec --all --json $config" ;;
     check) options="$spec --read --write --create --json $config" ;;
     probe | plugins | doctor) options="--json $config" ;;
+    proxy) options="--allow-domain --ticketing --github --no-network --listen-http --listen-socks $config" ;;
+    net-connect) options="--proxy --help" ;;
     plugin)
       first=3
       if ((COMP_CWORD == 2)); then
@@ -65,15 +67,15 @@ _ccbox() {
         resource_limits kernel_boundary" -- "$current")
       return
       ;;
-    --memory | --cpus | --processes | --file-size | --timeout | --session | --spec-json | --allow-domain | --option)
+    --memory | --cpus | --processes | --file-size | --timeout | --session | --spec-json | --allow-domain | --ticketing | --option | --proxy | --listen-http | --listen-socks)
       return
       ;;
-    --spec | --plugins | --policy | --mount) compopt -o default; return ;;
+    --spec | --plugins | --policy | --egress-config | --mount) compopt -o default; return ;;
   esac
   if [[ $current == -* ]]; then
     mapfile -t COMPREPLY < <(compgen -W "$options" -- "$current")
   elif [[ $command == check && $COMP_CWORD -eq 2 ]]; then
-    mapfile -t COMPREPLY < <(compgen -W "path" -- "$current")
+    mapfile -t COMPREPLY < <(compgen -W "path domain" -- "$current")
   elif [[ $command == run || $command == wrap || $command == explain ]]; then
     mapfile -t COMPREPLY < <(compgen -c -- "$current")
   else

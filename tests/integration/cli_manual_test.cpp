@@ -29,9 +29,9 @@ std::string unescaped(std::string text) {
   return out;
 }
 
-const std::vector<arguments> commands{{"run"},    {"wrap"},          {"explain"},
-                                      {"check"},  {"probe"},         {"plugins"},
-                                      {"doctor"}, {"plugin", "new"}, {"plugin", "test"}};
+const std::vector<arguments> commands{{"run"},         {"wrap"},          {"explain"},       {"check"},
+                                      {"probe"},       {"plugins"},       {"doctor"},        {"proxy"},
+                                      {"net-connect"}, {"plugin", "new"}, {"plugin", "test"}};
 
 std::set<std::string> declared_options() {
   std::set<std::string> all;

@@ -1,0 +1,14 @@
+// `ccbox check domain`: what the session's proxies would say of a destination.
+#pragma once
+
+#include <string>
+
+#include "context.hpp"
+#include "sandbox_spec.hpp"
+
+namespace ccbox {
+
+// Prints the answer. Exit code 0: allowed, 1: refused.
+int check_domain(const cli_context& context, const sandbox_spec& spec, const std::string& word, bool as_json);
+
+}  // namespace ccbox

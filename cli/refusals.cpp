@@ -1,0 +1,99 @@
+#include "refusals.hpp"
+
+#include <algorithm>
+
+#include "denial.hpp"
+#include "json_reader.hpp"
+#include "result.hpp"
+
+namespace ccbox {
+
+namespace {
+
+constexpr std::size_t most_kept = 1000;
+constexpr std::size_t most_lines = 20;
+
+struct details {
+  std::string reason, rule;
+  std::uint64_t count = 1;
+};
+
+// What the plugin said beside host and port; whatever is missing or malformed stays as it is.
+details read_details(const sandbox_violation& violation) {
+  details out;
+  const auto value = parse_json(violation.raw.value_or("{}"));
+  if (!value || !value->is_object()) return out;
+  std::optional<error> ignored;
+  json_object_reader reader(*value, "", ignored);
+  reader.optional("reason", out.reason);
+  reader.optional("rule", out.rule);
+  reader.optional("count", out.count);
+  return out;
+}
+
+std::string without_default_port(const std::string& target) {
+  for (const std::string_view port : {":443", ":80"})
+    if (target.ends_with(port)) return target.substr(0, target.size() - port.size());
+  return target;
+}
+
+}  // namespace
+
+std::string remedy_of(const std::string& reason, const std::string& target, bool network_allowed) {
+  const bool by_list = reason == "blocked-by-allowlist" || reason == "port" || reason == "ip-literal";
+  if (by_list && !network_allowed) return "the session's network is off";
+  if (reason == "blocked-by-allowlist")
+    return "allow it with --allow-domain " + quoted(without_default_port(target));
+  if (reason == "port") return "allow the port with --allow-domain " + quoted(target);
+  if (reason == "ip-literal") return "use the host's name, or --allow-domain " + quoted(target);
+  if (reason == "blocked-by-denylist") return "the egress file denies it for everybody";
+  if (reason == "resolved-address") return "its name leads to an address that is not on the Internet";
+  if (reason == "limit") return "the limits are in the egress file";
+  return {};
+}
+
+void refusals::add(const sandbox_violation& violation) {
+  if (violation.action != network_action) return;
+  const auto found = read_details(violation);
+  const std::pair key(violation.target, found.reason);
+  if (seen_.size() >= most_kept && !seen_.contains(key)) {
+    others_ += found.count;
+    return;
+  }
+  auto& known = seen_[key];
+  known.count += found.count;
+  known.rule = found.rule;
+}
+
+std::string refusals::text() const {
+  std::vector<const decltype(seen_)::value_type*> order;
+  for (const auto& each : seen_)
+    order.push_back(&each);
+  std::stable_sort(order.begin(), order.end(),
+                   [](const auto* a, const auto* b) { return a->second.count > b->second.count; });
+  std::string text;
+  std::size_t hidden = 0;
+  std::uint64_t hidden_count = others_;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const auto& [key, seen] = *order[i];
+    if (i >= most_lines) {
+      ++hidden;
+      hidden_count += seen.count;
+      continue;
+    }
+    const auto& [target, reason] = key;
+    text += "ccbox: refused " +
+            (seen.count == 1 ? "a connection" : std::to_string(seen.count) + " connections") + " to " +
+            printable(target);
+    if (!reason.empty()) text += ": " + printable(reason);
+    if (!seen.rule.empty()) text += " by " + printable(seen.rule);
+    const auto remedy = remedy_of(reason, target, network_allowed_);
+    text += (remedy.empty() ? "" : "; " + printable(remedy)) + "\n";
+  }
+  if (hidden_count > 0)
+    text += "ccbox: refused " + std::to_string(hidden_count) + " connections to further destinations" +
+            (hidden > 0 && others_ == 0 ? " (" + std::to_string(hidden) + ")" : "") + "\n";
+  return text;
+}
+
+}  // namespace ccbox

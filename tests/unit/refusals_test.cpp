@@ -1,0 +1,68 @@
+#include "cli/refusals.hpp"
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+using namespace ccbox;
+
+namespace {
+
+sandbox_violation refused(const std::string& target, const std::string& reason, int count = 1,
+                          const std::string& rule = "") {
+  return {
+      "network-outbound",
+      target,
+      {},
+      "{\"reason\":\"" + reason + "\",\"rule\":\"" + rule + "\",\"count\":" + std::to_string(count) + "}"};
+}
+
+}  // namespace
+
+TEST_CASE("each destination has one line with its count, reason and remedy, the most frequent first") {
+  refusals seen(true);
+  CHECK(seen.empty());
+  CHECK(seen.text().empty());
+  seen.add(refused("one.test:443", "blocked-by-allowlist"));
+  seen.add(refused("two.test:443", "blocked-by-denylist", 2, "*.two.test (denied.telemetry)"));
+  seen.add(refused("two.test:443", "blocked-by-denylist", 3, "*.two.test (denied.telemetry)"));
+  seen.add(refused("git.test:9418", "port"));
+  CHECK(seen.text() ==
+        "ccbox: refused 5 connections to two.test:443: blocked-by-denylist by *.two.test (denied.telemetry); "
+        "the "
+        "egress file denies it for everybody\n"
+        "ccbox: refused a connection to git.test:9418: port; allow the port with --allow-domain "
+        "'git.test:9418'\n"
+        "ccbox: refused a connection to one.test:443: blocked-by-allowlist; allow it with --allow-domain "
+        "'one.test'\n");
+}
+
+TEST_CASE("the remedy of a session without network is the network") {
+  refusals seen(false);
+  seen.add(refused("one.test:443", "blocked-by-allowlist"));
+  CHECK(seen.text() ==
+        "ccbox: refused a connection to one.test:443: blocked-by-allowlist; the session's network is off\n");
+}
+
+TEST_CASE("what a command put into a host's name does not reach the terminal as it is") {
+  refusals seen(true);
+  seen.add({"network-outbound", "a\x1b[2Jb:443", {}, "not JSON"});
+  const std::string text = seen.text();
+  CHECK(text.find('\x1b') == std::string::npos);
+  CHECK(text.starts_with("ccbox: refused a connection to a\\x1b[2Jb:443"));
+}
+
+TEST_CASE("of very many destinations twenty are named and the others counted") {
+  refusals seen(true);
+  for (int i = 0; i < 5000; ++i)
+    seen.add(refused("n" + std::to_string(i) + ".test:443", "blocked-by-allowlist"));
+  const std::string text = seen.text();
+  CHECK(std::count(text.begin(), text.end(), '\n') == 21);
+  CHECK(text.ends_with("ccbox: refused 4980 connections to further destinations\n"));
+}
+
+TEST_CASE("violations of other kinds are none of its business") {
+  refusals seen(true);
+  seen.add({"file-write-create", "/x", {}, {}});
+  CHECK(seen.empty());
+}
