@@ -174,7 +174,7 @@ class egress_plugin : public plugin::egress {
     out.allowed = decided.allowed;
     if (!decided.allowed) out.reason = to_string(decided.reason);
     if (decided.by) out.rule = decided.by->pattern + " (" + decided.by->origin + ")";
-    out.text = policy->explain(to, decided);
+    if (!decided.allowed) out.text = policy->explain(to, decided);
     return out;
   }
 
