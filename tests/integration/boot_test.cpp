@@ -7,7 +7,7 @@
 
 using namespace ccbox;
 
-TEST_CASE("the shipped manifest boots: every plugin in it is loaded and probed") {
+TEST_CASE("the shipped manifest boots: every plugin in it is loaded, and every backend probed") {
   set_log_level("off");
   const auto here = find_installation();
   REQUIRE(here);
@@ -19,10 +19,13 @@ TEST_CASE("the shipped manifest boots: every plugin in it is loaded and probed")
     CAPTURE(status.path);
     if (status.failure) FAIL_CHECK(status.failure->what);
     CHECK(status.state == plugin_status::outcome::loaded);
-    CHECK(status.probe.has_value());
+    const bool is_backend = (*plugins)->find_backend(status.name) != nullptr;
+    CHECK(status.probe.has_value() == is_backend);
   }
   REQUIRE((*plugins)->find_backend("bubblewrap"));
   CHECK((*plugins)->find_backend("bubblewrap")->kind() == "native");
+  REQUIRE((*plugins)->find_egress());
+  CHECK((*plugins)->find_egress()->name() == "egress");
   const auto none = (*plugins)->select_backend("none");
   REQUIRE(none);
   CHECK((*none)->kind() == "none");

@@ -171,7 +171,8 @@ TEST_CASE("explain counts the denies of paths that nothing shows, and lists them
   CHECK(contains(folded, ".git/config'"));
   CHECK_FALSE(contains(all, "--all"));
   CHECK(lines_with(all, "SSH keys") > 0);
-  CHECK(lines_with(all, "  ") == lines_with(folded, "  ") + hidden - 1);
+  const auto rules_of = [](const std::string& text) { return text.substr(0, text.find("\nDestinations")); };
+  CHECK(lines_with(rules_of(all), "  ") == lines_with(rules_of(folded), "  ") + hidden - 1);
 }
 
 TEST_CASE("check path answers what may be done and which rules say so") {
