@@ -154,7 +154,7 @@ task<void> serve_http(std::shared_ptr<client_connection> client) {
 
 std::string http_refusal(unsigned status, std::string_view reason, std::string_view line) {
   std::string out = "HTTP/1.1 " + std::to_string(status) + " ";
-  out.append(phrase(status)).append("\r\nX-Proxy-Error: ").append(reason);
+  out.append(phrase(status)).append(" (ccbox: ").append(reason).append(")\r\nX-Proxy-Error: ").append(reason);
   out += "\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: " + std::to_string(line.size() + 1);
   if (status == 407) out += "\r\nProxy-Authenticate: Basic realm=\"ccbox\"";
   if (status == 429) out += "\r\nRetry-After: 1";

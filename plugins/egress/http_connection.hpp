@@ -13,7 +13,9 @@ namespace ccbox::egress {
 
 task<void> serve_http(std::shared_ptr<client_connection> client);
 
-// A whole response of ours with one line of text, after which the connection is closed.
+// A whole response of ours with one line of text, after which the connection is closed. The reason is in the
+// status line as well: where CONNECT is refused most clients show nothing else, and a bare "403 Forbidden"
+// reads as if the origin had said it.
 std::string http_refusal(unsigned status, std::string_view reason, std::string_view line);
 std::string http_refusal(const destination& to, const dial_failure& failure, const egress_policy& policy);
 // As an answer to `method`: one to HEAD has no body.

@@ -174,7 +174,7 @@ TEST_CASE("a denied name causes no DNS question, a 403 that says why, and a deni
   pair.dns().set("b.test", {{"127.0.0.1"}});
   auto client = pair.http();
   const auto head = running_pair::connect(client, "B.Test.:443");
-  CHECK(has(head, "HTTP/1.1 403 "));
+  CHECK(has(head, "HTTP/1.1 403 Forbidden (ccbox: blocked-by-allowlist)\r\n"));
   CHECK(has(head, "X-Proxy-Error: blocked-by-allowlist\r\n"));
   CHECK(has(head, "Connection: close\r\n"));
   CHECK(has(client.read_until("\n"), "b.test"));
