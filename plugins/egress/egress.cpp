@@ -117,8 +117,8 @@ class egress_plugin : public plugin::egress {
   }
 
   void check_rule(const plugin::egress_rule& from) override {
-    const auto built = egress_policy::build({to_rule(from)});
-    if (const auto* bad = std::get_if<bad_rule>(&built)) throw plugin::failure(CCBOX_INVALID, bad->why);
+    auto why = egress_policy::check(to_rule(from));
+    if (!why.empty()) throw plugin::failure(CCBOX_INVALID, std::move(why));
   }
 
   void open(const plugin::egress_request& request, plugin::egress_sink& sink) override {

@@ -89,13 +89,23 @@ struct egress_policy::impl {
   const rule* lifted_by(const ip_address& address) const;
 };
 
+constexpr std::string_view no_range =
+    "it is no address range; write ADDRESS/BITS with nothing behind the prefix, as in 198.18.0.0/15";
+
+std::string egress_policy::check(const rule& one) {
+  if (one.action == rule_action::floor || one.action == rule_action::resolved)
+    return parse_address_range(one.pattern) ? std::string() : std::string(no_range);
+  auto parsed = parse_domain_pattern(one.pattern);
+  auto* bad = std::get_if<bad_pattern>(&parsed);
+  return bad ? std::move(bad->why) : std::string();
+}
+
 // Empty, or why the rule is bad.
 std::string egress_policy::impl::add(std::uint32_t index) {
   const auto& one = at(index);
   if (one.action == rule_action::floor || one.action == rule_action::resolved) {
     const auto range = parse_address_range(one.pattern);
-    if (!range)
-      return "it is no address range; write ADDRESS/BITS with nothing behind the prefix, as in 198.18.0.0/15";
+    if (!range) return std::string(no_range);
     (one.action == rule_action::floor ? floor : resolved).add(*range, index);
     return {};
   }

@@ -395,7 +395,10 @@ TEST_CASE("a bad rule is refused with its place and nothing is built") {
     REQUIRE(refused != nullptr);
     CHECK(refused->index == 1);
     CHECK_MESSAGE(contains(refused->why, why), refused->why);
+    CHECK(egress_policy::check(one) == refused->why);
   }
+  for (const auto& good : {allow("*.good.test:8443"), deny("good.test"), floor_range("10.0.0.0/8")})
+    CHECK(egress_policy::check(good).empty());
 }
 
 TEST_CASE("equal lists share one policy, and others do not") {
