@@ -24,7 +24,7 @@ const std::vector<client_tool>& client_tools() {
       {"pnpm", "https", ""},
       {"bun", "https", ""},
       {"deno", "https", ""},
-      {"cargo", "https", "git dependencies over ssh need CARGO_NET_GIT_FETCH_WITH_CLI=true"},
+      {"cargo", "https, and ssh by the program git", ""},
       {"rustup", "https", ""},
       {"go", "https", ""},
       {"java", "http and https by JAVA_TOOL_OPTIONS, which it announces on standard error",

@@ -76,7 +76,11 @@ std::vector<environment_entry> session_environment(const environment_inputs& in)
     set({"GIT_CONFIG_VALUE_0"}, "basic");
   }
   out.push_back({"JAVA_TOOL_OPTIONS", java_options(in), true});
-  if (!in.net_connect.empty()) set({"GIT_SSH_COMMAND"}, ssh_command(in));
+  if (!in.net_connect.empty()) {
+    set({"GIT_SSH_COMMAND"}, ssh_command(in));
+    // The git in cargo speaks ssh itself and knows no proxy there; the program git does.
+    set({"CARGO_NET_GIT_FETCH_WITH_CLI"}, "true");
+  }
   // Tools that report home are refused; these make them stop trying.
   set({"DISABLE_TELEMETRY", "DO_NOT_TRACK", "NEXT_TELEMETRY_DISABLED",
        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "DOTNET_CLI_TELEMETRY_OPTOUT", "HOMEBREW_NO_ANALYTICS"},

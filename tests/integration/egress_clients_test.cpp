@@ -130,11 +130,12 @@ TEST_CASE("perl's HTTP::Tiny reaches what is allowed and gets the explanation fo
   CHECK(contains(refused.err, "403 " + by_ccbox));
 }
 
-TEST_CASE("java reaches what is allowed, by properties, and raises with the reason for the rest") {
+TEST_CASE("java's two clients reach what is allowed, by properties, and raise with the reason for the rest") {
   const client_scene s;
   s.write("Fetch.java", R"(
 import java.io.*;
 import java.net.URI;
+import java.net.http.*;
 import java.security.KeyStore;
 import java.security.cert.CertificateFactory;
 import javax.net.ssl.*;
@@ -157,6 +158,14 @@ class Fetch {
       } catch (IOException refused) {
         System.out.println(refused.getMessage());
       }
+    HttpClient client = HttpClient.newHttpClient();
+    for (String url : urls)
+      try {
+        HttpRequest request = HttpRequest.newBuilder(URI.create(url)).build();
+        System.out.print(client.send(request, HttpResponse.BodyHandlers.ofString()).body());
+      } catch (IOException refused) {
+        System.out.println(refused.getMessage());
+      }
   }
 }
 )");
@@ -164,7 +173,7 @@ class Fetch {
                            s.at_allowed("https"), s.at_denied("http"), s.at_denied("https")});
   CHECK(done.out == "hello\nhello\nServer returned HTTP response code: 403 for URL: " + s.at_denied("http") +
                         "\nUnable to tunnel through proxy. Proxy returns \"HTTP/1.1 403 " + by_ccbox +
-                        "\"\n");
+                        "\"\nhello\nhello\n" + explained(s.denied("http")) + "Tunnel failed, got: 403\n");
   CHECK(contains(done.err, "Picked up JAVA_TOOL_OPTIONS: "));
   CHECK(contains(done.err, s.reported("http")));
   CHECK(contains(done.err, s.reported("https")));

@@ -91,6 +91,27 @@ TEST_CASE("cargo fetches from an allowed registry alone") {
   CHECK(contains(done.out, "tiny-1.0.0.crate"));
 }
 
+TEST_CASE("cargo fetches a dependency over ssh, with the program git") {
+  const client_scene s({"git"});
+  s.write("known_hosts", s.known_host());
+  s.write("crate/src/lib.rs", "");
+  const auto cargo = [&](const std::string& repository) {
+    s.write("crate/Cargo.toml",
+            "[package]\nname = \"user\"\nversion = \"0.1.0\"\n[dependencies]\ntiny = {git = \"" + repository +
+                "\"}\n");
+    return s.run_script("mkdir -p ~/.ssh && cp known_hosts ~/.ssh/ && cd crate && exec /usr/bin/cargo fetch",
+                        {"--env", "CARGO_HOME=/tmp/cargo", "--env", "CARGO_NET_RETRY=0"});
+  };
+  const auto refused = cargo("ssh://git@" + s.denied("ssh") + "/repo.git");
+  CHECK(refused.code != 0);
+  CHECK(contains(refused.err, s.denied("ssh") + ": refused by the session's rules"));
+  CHECK(contains(refused.err, s.reported("ssh")));
+  const auto done = cargo("ssh://git@" + s.allowed("ssh") + "/repo.git");
+  CHECK_MESSAGE(done.code == 0, done.err);
+  CHECK(
+      contains(read_file(s.work() + "/crate/Cargo.lock"), "git+ssh://git@" + s.allowed("ssh") + "/repo.git"));
+}
+
 TEST_CASE("apt updates and downloads from an allowed repository alone") {
   const client_scene s({"apt"});
   const auto apt = [&](const std::string& repository) {

@@ -95,4 +95,5 @@ TEST_CASE("ssh gets its proxy command whole, whatever the helper's path holds") 
   CHECK(shell_output("set -- " + after_ssh + "; printf %s \"$1\"") == in.net_connect);
   in.net_connect.clear();
   CHECK_FALSE(environment(in).contains("GIT_SSH_COMMAND"));
+  CHECK_FALSE(environment(in).contains("CARGO_NET_GIT_FETCH_WITH_CLI"));
 }
