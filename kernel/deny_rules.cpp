@@ -183,22 +183,19 @@ class deny_compiler {
   }
 
   result<void> add_name_rules() {
-    auto deny = compile_globs(request_.config.name_deny);
-    if (!deny) return deny.error();
-    auto exempt = compile_globs(request_.config.name_exempt);
-    if (!exempt) return exempt.error();
+    const auto& [deny, exempt] = request_.names;
     std::vector<const rule*> roots;
     for (const auto& m : request_.mounts)
       if (!m.read_only && m.type == path_type::directory) roots.push_back(&m);
-    if (roots.size() * (deny->size() + exempt->size()) > most_name_rules)
+    if (roots.size() * (deny.size() + exempt.size()) > most_name_rules)
       return error{error_code::too_large,
                    std::to_string(roots.size()) + " writable mounts with " +
-                       std::to_string(deny->size() + exempt->size()) + " name rules each are more than " +
+                       std::to_string(deny.size() + exempt.size()) + " name rules each are more than " +
                        std::to_string(most_name_rules) + " rules",
                    "mount the directory around them, or mount those read-only that are only read"};
     const auto skip = denied_already();
     for (const auto* root : roots)
-      if (auto done = add_names_below(*root, *deny, *exempt, skip); !done) return done;
+      if (auto done = add_names_below(*root, deny, exempt, skip); !done) return done;
     return {};
   }
 
@@ -379,24 +376,28 @@ result<std::vector<rule>> compile_denies(const deny_request& request) {
   return deny_compiler(request).run();
 }
 
-result<void> restrict_mounts_by_name(std::vector<rule>& mounts, const policy_config& config,
-                                     std::vector<std::string>& warnings) {
+result<name_rules> compile_name_rules(const policy_config& config) {
   auto deny = compile_globs(config.name_deny);
   if (!deny) return deny.error();
   auto exempt = compile_globs(config.name_exempt);
   if (!exempt) return exempt.error();
+  return name_rules{std::move(*deny), std::move(*exempt)};
+}
+
+void restrict_mounts_by_name(std::vector<rule>& mounts, const policy_config& config, const name_rules& names,
+                             std::vector<std::string>& warnings) {
   for (auto& m : mounts) {
     if (m.read_only || m.origin == rule_origin::runner_state) continue;
-    const auto names = components(m.path);
+    const auto parts = components(m.path);
     glob_set::state state, exempt_state;
     std::vector<std::uint32_t> accepted, exempted;
     const config_entry* covered_by = nullptr;
-    for (std::size_t i = 0; i < names.size(); ++i) {
-      const bool is_file = i + 1 == names.size() && m.type == path_type::file;
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      const bool is_file = i + 1 == parts.size() && m.type == path_type::file;
       accepted.clear();
       exempted.clear();
-      state = deny->step(state, names[i], &accepted);
-      exempt_state = exempt->step(exempt_state, names[i], &exempted);
+      state = names.deny.step(state, parts[i], &accepted);
+      exempt_state = names.exempt.step(exempt_state, parts[i], &exempted);
       for (const auto index : accepted) {
         const auto& entry = config.name_deny[index];
         // Whoever mounts the directory `site.key` means it; a file of a denied name, or what lies in a denied
@@ -412,7 +413,6 @@ result<void> restrict_mounts_by_name(std::vector<rule>& mounts, const policy_con
     warnings.push_back(m.reason + ": " + quoted(m.path) + " is mounted read-only: " + because(*covered_by));
     m.reason += "; read-only: " + because(*covered_by);
   }
-  return {};
 }
 
 }  // namespace ccbox

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "glob.hpp"
 #include "host.hpp"
 #include "policy.hpp"
 #include "policy_config.hpp"
@@ -17,8 +18,15 @@
 
 namespace ccbox {
 
+// The name rules of a config, ready to match: both functions below want them.
+struct name_rules {
+  glob_set deny, exempt;  // by the config's indices
+};
+result<name_rules> compile_name_rules(const policy_config& config);
+
 struct deny_request {
   const deny_list& denies;
+  const name_rules& names;
   const std::vector<rule>& mounts;  // final
   const host_facts& host;
   const policy_config& config;
@@ -33,7 +41,7 @@ result<std::vector<rule>> compile_denies(const deny_request& request);
 
 // Writable mounts that a name rule covers as a whole (the file `/w/.env`, the directory `/w/.git/hooks/x`)
 // become read-only.
-result<void> restrict_mounts_by_name(std::vector<rule>& mounts, const policy_config& config,
-                                     std::vector<std::string>& warnings);
+void restrict_mounts_by_name(std::vector<rule>& mounts, const policy_config& config, const name_rules& names,
+                             std::vector<std::string>& warnings);
 
 }  // namespace ccbox

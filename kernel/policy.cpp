@@ -199,9 +199,11 @@ result<policy> compile_policy(const sandbox_spec& spec, const host_facts& host, 
     auto fixed = collect_denies(spec, host, config, *mounts);
     if (!fixed) return fixed.error();
     if (auto fine = restrict_mounts(*mounts, *fixed, p.waived, p.warnings); !fine) return fine.error();
-    if (!(p.waived & CCBOX_RULE_FS_WRITE_DENY))
-      if (auto fine = restrict_mounts_by_name(*mounts, config, p.warnings); !fine) return fine.error();
-    auto rules = compile_denies({*fixed, *mounts, host, config, spec.exec_grant_roots, p.waived, p.warnings});
+    const auto names = compile_name_rules(config);
+    if (!names) return names.error();
+    if (!(p.waived & CCBOX_RULE_FS_WRITE_DENY)) restrict_mounts_by_name(*mounts, config, *names, p.warnings);
+    auto rules =
+        compile_denies({*fixed, *names, *mounts, host, config, spec.exec_grant_roots, p.waived, p.warnings});
     if (!rules) return rules.error();
     denies = std::move(*rules);
   }
