@@ -4,7 +4,9 @@
 #include <linux/openat2.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 
@@ -14,6 +16,7 @@ namespace ccbox {
 namespace {
 
 constexpr std::size_t stderr_bytes = 4096;
+constexpr std::size_t most_init_bytes = 256 << 20;
 
 // Holds the first 4 KiB of what the launcher writes to its standard error. Nobody has to read it, and who
 // writes more gets an error, not a signal.
@@ -39,6 +42,17 @@ result<unique_fd> open_plan_path(const std::string& path) {
   }
   if (!fd) return system_error("open", path, errno);
   return fd;
+}
+
+// Whoever may write the file gets a sealed copy: init would make one of itself otherwise, and start anew from
+// it.
+result<unique_fd> open_init(const std::string& path) {
+  unique_fd file(static_cast<int>(os::call(SYS_openat, AT_FDCWD, path.c_str(), O_RDONLY | O_CLOEXEC, 0)));
+  if (!file) return system_error("open", path, errno, "ccbox-init is part of the installation");
+  struct stat status {};
+  if (os::call(SYS_fstat, file.get(), &status) < 0) return system_error("fstat", path, errno);
+  if (::geteuid() != 0 && ::geteuid() != status.st_uid) return file;
+  return sealed_copy("ccbox-init", file.get(), most_init_bytes, memory_use::program);
 }
 
 // Each descriptor of a plan is open here, once more while it is placed, and once in the launcher.
@@ -67,8 +81,9 @@ result<launch_materials> gather_materials(const plan& p, const std::string& init
     m.channel_copy.reset(static_cast<int>(os::call(SYS_fcntl, ends[0], F_DUPFD_CLOEXEC, 0)));
     if (!m.channel_copy) return system_error("duplicate the channel", "", errno);
   }
-  m.init.reset(static_cast<int>(os::call(SYS_openat, AT_FDCWD, init_path.c_str(), O_RDONLY | O_CLOEXEC, 0)));
-  if (!m.init) return system_error("open", init_path, errno, "ccbox-init is part of the installation");
+  auto init = open_init(init_path);
+  if (!init) return init.error();
+  m.init = std::move(*init);
   auto errors = bounded_stderr();
   if (!errors) return errors.error();
   m.stderr_file = std::move(*errors);

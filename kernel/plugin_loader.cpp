@@ -6,6 +6,7 @@
 // program.
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include <openssl/sha.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
@@ -13,6 +14,7 @@
 #include <array>
 #include <boost/dll/shared_library.hpp>
 #include <filesystem>
+#include <utility>
 #include <vector>
 
 #include "exported_symbols.hpp"
@@ -40,20 +42,46 @@ error plugin_error(const std::string& path, error_code code, std::string_view wh
   return {code, "plugin " + ccbox::quoted(path) + " " + std::string(what), std::move(hint)};
 }
 
-result<std::string> read_plugin(const std::string& path, int fd) {
-  struct stat status {};
-  if (os::call(SYS_fstat, fd, &status) != 0) return system_error("fstat", path, errno);
-  std::string bytes;
-  bytes.reserve(std::min<std::size_t>(static_cast<std::size_t>(status.st_size), max_plugin_bytes) + 1);
-  std::vector<char> block(1 << 16);
-  while (bytes.size() <= max_plugin_bytes) {
-    const auto count = os::call(SYS_read, fd, block.data(), block.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return system_error("read", path, errno);
-    if (count == 0) return bytes;
-    bytes.append(block.data(), static_cast<std::size_t>(count));
-  }
+error too_large(const std::string& path) {
   return plugin_error(path, error_code::too_large, "is larger than 256 MiB");
+}
+
+// What the file is now, for good.
+result<unique_fd> copy_plugin(const std::string& path, int file) {
+  struct stat status {};
+  if (os::call(SYS_fstat, file, &status) != 0) return system_error("fstat", path, errno);
+  if (static_cast<std::size_t>(status.st_size) > max_plugin_bytes) return too_large(path);
+  const auto name = std::filesystem::path(path).filename().string().substr(0, 64);
+  return sealed_copy(name, file, max_plugin_bytes + 1);
+}
+
+// The bytes of a sealed copy, in place.
+class mapped_bytes {
+ public:
+  mapped_bytes() = default;
+  mapped_bytes(void* begin, std::size_t size) : begin_(begin), size_(size) {}
+  mapped_bytes(mapped_bytes&& other) noexcept
+      : begin_(std::exchange(other.begin_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+  mapped_bytes& operator=(mapped_bytes&&) = delete;
+  ~mapped_bytes() {
+    if (begin_) ::munmap(begin_, size_);
+  }
+  std::string_view view() const { return {static_cast<const char*>(begin_), size_}; }
+
+ private:
+  void* begin_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+result<mapped_bytes> map_copy(const std::string& path, int copy) {
+  struct stat status {};
+  if (os::call(SYS_fstat, copy, &status) != 0) return system_error("fstat", path, errno);
+  const auto size = static_cast<std::size_t>(status.st_size);
+  if (size > max_plugin_bytes) return too_large(path);  // it grew while it was copied
+  if (size == 0) return mapped_bytes();
+  void* const begin = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, copy, 0);
+  if (begin == MAP_FAILED) return system_error("map", path, errno);
+  return mapped_bytes(begin, size);
 }
 
 result<std::string> sha256_of(std::string_view bytes) {
@@ -83,7 +111,7 @@ result<void> check_sanitizers(const std::string& path, std::string_view bytes) {
 }
 
 // The checks that need the bytes only: none of the plugin's code has run when they fail.
-result<void> check_bytes(const manifest_entry& entry, const std::string& bytes) {
+result<void> check_bytes(const manifest_entry& entry, std::string_view bytes) {
   if (entry.sha256) {
     const auto found = sha256_of(bytes);
     if (!found) return found.error();
@@ -226,12 +254,14 @@ const void* loaded_plugin::get_extension(std::string_view name) const {
 result<std::unique_ptr<loaded_plugin>> load_plugin(const manifest_entry& entry, const ccbox_host& host) {
   auto file = open_trusted_file("plugin", entry.path);
   if (!file) return file.error();
-  const auto bytes = read_plugin(entry.path, file->get());
-  if (!bytes) return bytes.error();
-  if (auto good = check_bytes(entry, *bytes); !good) return good.error();
-  // From here on the file does not matter any more.
-  auto copy = sealed_file(std::filesystem::path(entry.path).filename().string().substr(0, 64), *bytes);
+  auto copy = copy_plugin(entry.path, file->get());
   if (!copy) return copy.error();
+  // From here on the file does not matter any more.
+  {
+    const auto bytes = map_copy(entry.path, copy->get());
+    if (!bytes) return bytes.error();
+    if (auto good = check_bytes(entry, bytes->view()); !good) return good.error();
+  }
   const auto entry_point = load_copy(entry.path, std::move(*copy));
   if (!entry_point) return entry_point.error();
 

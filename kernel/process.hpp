@@ -66,9 +66,13 @@ class child {
 result<child> spawn(const spawn_request& request);
 
 // An empty memfd that can be sealed. `name` is for /proc only.
-result<unique_fd> memory_file(const std::string& name);
+enum class memory_use { data, program };
+result<unique_fd> memory_file(const std::string& name, memory_use use = memory_use::data);
 
 // A read-only sealed memfd with these bytes, at offset 0.
 result<unique_fd> sealed_file(const std::string& name, std::string_view bytes);
+// The same with what `source`, a regular file, holds from its offset on: at most `most` bytes of it.
+result<unique_fd> sealed_copy(const std::string& name, int source, std::size_t most,
+                              memory_use use = memory_use::data);
 
 }  // namespace ccbox

@@ -399,14 +399,27 @@ result<exit_status> child::wait() {
   return *status_;
 }
 
-result<unique_fd> memory_file(const std::string& name) {
+result<unique_fd> memory_file(const std::string& name, memory_use use) {
   constexpr unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
-  constexpr unsigned no_exec = 0x0008u;  // MFD_NOEXEC_SEAL, since Linux 6.3
-  unique_fd fd(static_cast<int>(os::call(SYS_memfd_create, name.c_str(), flags | no_exec)));
+  // MFD_EXEC and MFD_NOEXEC_SEAL, since Linux 6.3
+  const unsigned executable = use == memory_use::program ? 0x0010u : 0x0008u;
+  unique_fd fd(static_cast<int>(os::call(SYS_memfd_create, name.c_str(), flags | executable)));
   if (!fd && errno == EINVAL) fd.reset(static_cast<int>(os::call(SYS_memfd_create, name.c_str(), flags)));
   if (!fd) return system_error("memfd_create", name, errno);
   return fd;
 }
+
+namespace {
+
+// For good, and back to its beginning.
+result<void> seal(int fd, const std::string& name) {
+  if (os::call(SYS_fcntl, fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) < 0)
+    return system_error("seal", name, errno);
+  if (os::call(SYS_lseek, fd, 0, SEEK_SET) < 0) return system_error("lseek", name, errno);
+  return {};
+}
+
+}  // namespace
 
 result<unique_fd> sealed_file(const std::string& name, std::string_view bytes) {
   auto fd = memory_file(name);
@@ -417,11 +430,23 @@ result<unique_fd> sealed_file(const std::string& name, std::string_view bytes) {
     if (n <= 0) return system_error("write", name, n < 0 ? errno : EIO);
     done += static_cast<std::size_t>(n);
   }
-  if (os::call(SYS_fcntl, fd->get(), F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) <
-      0) {
-    return system_error("seal", name, errno);
+  if (auto done = seal(fd->get(), name); !done) return done.error();
+  return fd;
+}
+
+result<unique_fd> sealed_copy(const std::string& name, int source, std::size_t most, memory_use use) {
+  auto fd = memory_file(name, use);
+  if (!fd) return fd;
+  for (std::size_t done = 0; done < most;) {
+    const long n = os::call(SYS_sendfile, fd->get(), source, nullptr, most - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return system_error("copy", name, errno);
+    if (n == 0) break;
+    done += static_cast<std::size_t>(n);
   }
-  if (os::call(SYS_lseek, fd->get(), 0, SEEK_SET) < 0) return system_error("lseek", name, errno);
+  if (use == memory_use::program && os::call(SYS_fchmod, fd->get(), 0555) < 0)
+    return system_error("chmod", name, errno);
+  if (auto done = seal(fd->get(), name); !done) return done.error();
   return fd;
 }
 

@@ -16,6 +16,7 @@
 #include "support/os_faults.hpp"
 #include "support/pipe.hpp"
 #include "support/result_printing.hpp"
+#include "support/temporary_directory.hpp"
 
 using namespace ccbox;
 using test::make_pipe;
@@ -353,6 +354,47 @@ TEST_CASE("a sealed file holds the bytes, from the start, and nobody can change 
   auto big = sealed_file("large", large);
   REQUIRE(big);
   CHECK(read_all(big->get()) == large);
+}
+
+TEST_CASE("a sealed copy holds what the file holds, as much as is wanted, and nobody can change it") {
+  const test::temporary_directory directory;
+  const std::string large(3 << 20, 'x');
+  unique_fd source(::open(directory.write("file", large + "end").c_str(), O_RDONLY | O_CLOEXEC));
+  auto whole = sealed_copy("test", source.get(), 4 << 20);
+  REQUIRE(whole);
+  CHECK(read_all(whole->get()) == large + "end");
+  CHECK(::pwrite(whole->get(), "y", 1, 0) == -1);
+  CHECK(::ftruncate(whole->get(), 0) == -1);
+  CHECK(::fcntl(whole->get(), F_GETFD) == FD_CLOEXEC);
+  REQUIRE(::lseek(source.get(), 0, SEEK_SET) == 0);
+  auto part = sealed_copy("test", source.get(), 10);
+  REQUIRE(part);
+  CHECK(read_all(part->get()) == std::string(10, 'x'));
+}
+
+TEST_CASE("a sealed copy of a program runs, and cannot be written while it does") {
+  unique_fd source(::open("/usr/bin/false", O_RDONLY | O_CLOEXEC));
+  auto copy = sealed_copy("test", source.get(), 16 << 20, memory_use::program);
+  REQUIRE(copy);
+  CHECK(::pwrite(copy->get(), "x", 1, 0) == -1);
+  spawn_request request;
+  request.argv = {"/proc/self/fd/3"};
+  request.descriptors = {{copy->get(), 3}};
+  auto started = spawn(request);
+  REQUIRE(started);
+  CHECK(started->wait()->code() == 1);
+}
+
+TEST_CASE("whichever call fails, a sealed copy is an error and leaks nothing") {
+  const unique_fd source(::open("/usr/bin/true", O_RDONLY | O_CLOEXEC));
+  const auto before = test::take_footprint();
+  for (int n = 1; n <= 6; ++n) {
+    CAPTURE(n);
+    REQUIRE(::lseek(source.get(), 0, SEEK_SET) == 0);
+    test::failing_call fail(n);
+    CHECK_FALSE(sealed_copy("test", source.get(), 16 << 20, memory_use::program));
+    CHECK(test::take_footprint() == before);
+  }
 }
 
 TEST_CASE("whichever call fails, a sealed file is an error and leaks nothing") {

@@ -223,6 +223,15 @@ TEST_CASE("what is no regular file is refused, and a FIFO is never waited for") 
   CHECK(s.refusal().code == error_code::not_found);
 }
 
+TEST_CASE("an empty file is no plugin, and one that is too large is not read") {
+  scene s;
+  REQUIRE(::truncate(s.entry.path.c_str(), 0) == 0);
+  CHECK(s.refusal().code == error_code::invalid_argument);
+  REQUIRE(::truncate(s.entry.path.c_str(), (256 << 20) + 1) == 0);
+  CHECK(s.refusal().code == error_code::too_large);
+  CHECK(s.refusal().what == s.name() + "is larger than 256 MiB");
+}
+
 TEST_CASE("a file that others may write is refused with the remedy") {
   scene s;
   for (const mode_t mode : {0664, 0646, 0666, 0777}) {
