@@ -1,11 +1,19 @@
 #include "path_spelling.hpp"
 
+#include <fcntl.h>
 #include <limits.h>
+#if defined(__linux__)
+#include <linux/openat2.h>
+#include <sys/syscall.h>
+#endif
 #include <sys/stat.h>
 #include <unistd.h>
 #include <cerrno>
 
+#include <optional>
 #include <vector>
+
+#include "unique_fd.hpp"
 
 namespace ccbox {
 
@@ -17,16 +25,21 @@ bool is_kernel_tree(std::string_view path) {
   return is_within(path, "/proc") || is_within(path, "/dev") || is_within(path, "/sys");
 }
 
-// The components of `path`, the next one to take at the back.
-void push_components(std::vector<std::string>& pending, std::string_view path) {
-  std::vector<std::string> parts;
+template <class Take>
+void for_each_component(std::string_view path, Take take) {
   while (!path.empty()) {
     const auto slash = path.find('/');
     const auto part = path.substr(0, slash);
-    if (!part.empty() && part != ".") parts.emplace_back(part);
+    if (!part.empty() && part != ".") take(part);
     if (slash == std::string_view::npos) break;
     path.remove_prefix(slash + 1);
   }
+}
+
+// The components of `path`, the next one to take at the back.
+void push_components(std::vector<std::string>& pending, std::string_view path) {
+  std::vector<std::string> parts;
+  for_each_component(path, [&](std::string_view part) { parts.emplace_back(part); });
   pending.insert(pending.end(), parts.rbegin(), parts.rend());
 }
 
@@ -92,6 +105,32 @@ walk_result walk(std::string_view path) {
   return out;
 }
 
+// What walk() answers, from one look at the whole path, if no link is in it and every directory may be
+// searched. Nearly every path of a policy is like that, and most do not exist.
+std::optional<walk_result> look(const std::string& path) {
+#if defined(__linux__)
+  if (!path.starts_with('/') || path.find("/..") != std::string::npos) return std::nullopt;
+  open_how how{};
+  how.flags = O_PATH | O_NOFOLLOW | O_CLOEXEC;
+  how.resolve = RESOLVE_NO_SYMLINKS;
+  const unique_fd found(static_cast<int>(::syscall(SYS_openat2, AT_FDCWD, path.c_str(), &how, sizeof how)));
+  walk_result out;
+  out.path = path;
+  out.magic = is_kernel_tree(path);
+  if (!found) {
+    out.type = path_type::missing;
+    if (errno == ENOENT || errno == ENOTDIR) return out;
+    return std::nullopt;
+  }
+  struct stat info;
+  if (::fstat(found.get(), &info) != 0 || S_ISLNK(info.st_mode)) return std::nullopt;
+  out.type = type_of_mode(info.st_mode);
+  return out;
+#else
+  return std::nullopt;
+#endif
+}
+
 }  // namespace
 
 std::string_view to_string(path_type type) {
@@ -111,13 +150,11 @@ std::string_view to_string(path_type type) {
 }
 
 std::string normalise_path(std::string_view path) {
-  std::vector<std::string> parts;
-  push_components(parts, path);
   std::string out = !path.empty() && path.front() == '/' ? "/" : "";
-  for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
+  for_each_component(path, [&](std::string_view part) {
     if (!out.empty() && out.back() != '/') out += '/';
-    out += *part;
-  }
+    out += part;
+  });
   return out;
 }
 
@@ -168,7 +205,8 @@ path_spelling spell_path(std::string_view path) {
     literal = join_path(before.path, rest);
     out.magic = before.magic;
   }
-  auto seen = walk(literal);
+  auto quick = look(literal);
+  auto seen = quick ? std::move(*quick) : walk(literal);
   out.literal = std::move(literal);
   out.magic = out.magic || seen.magic;
   out.blocked_by = std::move(seen.blocked_by);
