@@ -3,19 +3,20 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include <fstream>
+#include <charconv>
 
 #include "paths.hpp"
+#include "small_file.hpp"
 
 namespace ccbox::bubblewrap {
 
 namespace {
 
 std::optional<long> read_number(const char* path) {
-  std::ifstream file(path);
+  const auto text = read_small_file(path);
   long value = 0;
-  if (file >> value) return value;
-  return std::nullopt;
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return problem == std::errc() ? std::optional(value) : std::nullopt;
 }
 
 bool contains(std::string_view text, std::string_view part) {
@@ -91,9 +92,7 @@ std::string last_line(std::string_view text) {
 host_signs read_host_signs() {
   host_signs signs;
   signs.root = ::geteuid() == 0;
-  std::string first_process;
-  std::ifstream("/proc/1/comm") >> first_process;
-  signs.enclosure = first_process == "ccbox-init";
+  signs.enclosure = read_small_file("/proc/1/comm") == "ccbox-init\n";
   signs.container = ::access("/.dockerenv", F_OK) == 0 || ::access("/run/.containerenv", F_OK) == 0;
   utsname names{};
   if (::uname(&names) == 0) signs.kernel_release = names.release;
