@@ -92,14 +92,14 @@ int check_command(const words& arguments) {
       return report({error_code::invalid_argument, "--read, --write and --create are questions about a path",
                      parser.usage()});
     }
-    auto context = load_context(config, CCBOX_PROBE_QUICK);
+    auto context = load_context(config, CCBOX_PROBE_QUICK, host);
     if (!context) return report(context.error());
     (*context)->ticketing = wanted.ticketing;
     return check_domain(**context, sandbox->spec, p.rest[1], as_json);
   }
   auto path = absolute_path(p.rest[1], host);
   if (!path) return report(path.error());
-  auto context = load_policy_context(config);
+  auto context = load_policy_context(config, host);
   if (!context) return report(context.error());
   context->ticketing = wanted.ticketing;
   auto compiled = compile_policy(sandbox->spec, context->host, context->config, context->sources());

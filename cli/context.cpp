@@ -63,7 +63,7 @@ result<policy_config> load_policy(const config_options& options) {
   return load_policy_config(options.policy.value_or(""));
 }
 
-result<policy_context> load_policy_context(const config_options& options) {
+result<policy_context> load_policy_context(const config_options& options, host_facts host) {
   set_log_level(options.verbose ? log_level::debug : log_level::error);
   policy_context made;
   auto parts = find_installation();
@@ -78,13 +78,14 @@ result<policy_context> load_policy_context(const config_options& options) {
   auto egress = load_egress_config(options.egress.value_or(""));
   if (!egress) return egress.error();
   made.egress = std::move(*egress);
-  made.host = gather_host_facts();
+  made.host = std::move(host);
   made.host.own_files = own_files(options, made.parts, made.plugin_list, made.host);
   return made;
 }
 
-result<std::unique_ptr<cli_context>> load_context(const config_options& options, ccbox_probe_depth depth) {
-  auto basis = load_policy_context(options);
+result<std::unique_ptr<cli_context>> load_context(const config_options& options, ccbox_probe_depth depth,
+                                                  host_facts host) {
+  auto basis = load_policy_context(options, std::move(host));
   if (!basis) return basis.error();
   auto context = std::make_unique<cli_context>();
   static_cast<policy_context&>(*context) = std::move(*basis);

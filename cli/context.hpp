@@ -45,7 +45,7 @@ struct policy_context {
   // Borrows from this object.
   egress_sources sources() const { return {&egress, ticketing, parts.net_connect}; }
 };
-result<policy_context> load_policy_context(const config_options& options);
+result<policy_context> load_policy_context(const config_options& options, host_facts host);
 
 struct cli_context : policy_context {
   std::unique_ptr<registry> plugins;
@@ -55,7 +55,8 @@ struct cli_context : policy_context {
 };
 
 // `depth`: quick where a launch follows and proves the rest.
-result<std::unique_ptr<cli_context>> load_context(const config_options& options, ccbox_probe_depth depth);
+result<std::unique_ptr<cli_context>> load_context(const config_options& options, ccbox_probe_depth depth,
+                                                  host_facts host);
 
 // Why host_facts::current_directory can be empty.
 constexpr char no_current_path[] = "it has been deleted, or the path is too long";

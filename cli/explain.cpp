@@ -27,10 +27,10 @@ int explain_command(const words& arguments) {
   parsed p = parse_or_report(parser, arguments, {{}, true});
   if (p.finished) return p.exit_code;
 
-  const host_facts host = gather_host_facts();
+  host_facts host = gather_host_facts();
   auto sandbox = build_request(wanted, host);
   if (!sandbox) return report(sandbox.error());
-  auto context = load_context(config, CCBOX_PROBE_QUICK);
+  auto context = load_context(config, CCBOX_PROBE_QUICK, std::move(host));
   if (!context) return report(context.error());
   (*context)->ticketing = wanted.ticketing;
   auto explained = explain_launch(**context, sandbox->spec);

@@ -64,7 +64,7 @@ int plugins_command(const words& arguments) {
   parsed p = parse_or_report(parser, arguments, {});
   if (p.finished) return p.exit_code;
 
-  auto context = load_context(config, CCBOX_PROBE_QUICK);
+  auto context = load_context(config, CCBOX_PROBE_QUICK, gather_host_facts());
   if (!context) return report(context.error());
   const auto& statuses = (*context)->plugins->statuses();
   const std::string& file = (*context)->plugin_list.file;

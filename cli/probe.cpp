@@ -93,7 +93,7 @@ int probe_command(const words& arguments) {
   parsed p = parse_or_report(parser, arguments, {});
   if (p.finished) return p.exit_code;
 
-  auto context = load_context(config, CCBOX_PROBE_FULL);
+  auto context = load_context(config, CCBOX_PROBE_FULL, gather_host_facts());
   if (!context) return report(context.error());
   const registry& plugins = *(*context)->plugins;
   const limit_capability limits = probe_limits();

@@ -111,7 +111,7 @@ int proxy_command(const words& arguments) {
   spec.capabilities.call_github_api = github;
   spec.capabilities.call_ticketing = !ticketing.empty();
   if (auto valid = validate(spec); !valid) return report(valid.error());
-  auto context = load_context(config, CCBOX_PROBE_QUICK);
+  auto context = load_context(config, CCBOX_PROBE_QUICK, gather_host_facts());
   if (!context) return report(context.error());
   (*context)->ticketing = ticketing;
   const egress_plugin* plugin = (*context)->plugins->find_egress();

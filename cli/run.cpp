@@ -35,10 +35,10 @@ int run_command(const words& arguments) {
     }
     request.pty = *pty == "always" ? run_request::pty_use::always : run_request::pty_use::never;
   }
-  const host_facts host = gather_host_facts();
+  host_facts host = gather_host_facts();
   auto sandbox = build_request(wanted, host);
   if (!sandbox) return refuse(sandbox.error());
-  auto context = load_context(config, CCBOX_PROBE_QUICK);
+  auto context = load_context(config, CCBOX_PROBE_QUICK, std::move(host));
   if (!context) return refuse(context.error());
   (*context)->ticketing = wanted.ticketing;
   request.spec = std::move(sandbox->spec);

@@ -29,7 +29,7 @@ int wrap_command(const words& arguments) {
   const host_facts host = gather_host_facts();
   auto sandbox = build_request(wanted, host);
   if (!sandbox) return report(sandbox.error());
-  auto context = load_context(config, CCBOX_PROBE_QUICK);
+  auto context = load_context(config, CCBOX_PROBE_QUICK, host);
   if (!context) return report(context.error());
 
   char self[PATH_MAX];
