@@ -5,6 +5,7 @@
 #include "glob.hpp"
 #include "path_spelling.hpp"
 #include "paths.hpp"
+#include "shipped_policy.hpp"
 #include "yaml_document.hpp"
 
 namespace ccbox {
@@ -215,9 +216,10 @@ result<policy_config> load_policy_config(const std::string& path) {
     if (!found) return found.error();
     file = found->policy;
   }
-  auto root = load_yaml_file(file);
-  if (!root) return root.error();
-  return parse_document(*root, file);
+  const auto text = read_yaml_file(file);
+  if (!text) return text.error();
+  if (auto shipped = shipped_policy(*text, file)) return std::move(*shipped);
+  return parse_policy_config(*text, file);
 }
 
 }  // namespace ccbox

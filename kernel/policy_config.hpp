@@ -15,6 +15,8 @@ struct config_entry {
   std::string pattern;
   std::string reason;
   std::string where;  // file:line:column
+
+  bool operator==(const config_entry&) const = default;
 };
 
 struct environment_config {
@@ -22,6 +24,8 @@ struct environment_config {
   std::vector<std::string> deny;   // names and globs dropped whatever the allow-list says; case-insensitive
   std::vector<std::string> secret_names;   // substrings of names
   std::vector<std::string> secret_values;  // prefixes or globs of values, e.g. "ghp_*", "*-----BEGIN*"
+
+  bool operator==(const environment_config&) const = default;
 };
 
 struct policy_config {
@@ -37,6 +41,8 @@ struct policy_config {
   std::vector<config_entry> exec_deny;    // always-dangerous programs
   std::size_t max_existing_matches = 2000;  // more existing files that match name_deny than this: refuse
   environment_config environment;
+
+  bool operator==(const policy_config&) const = default;
 };
 
 // `path` empty: the installed one, then the source tree's (see paths.hpp).

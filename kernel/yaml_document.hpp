@@ -50,8 +50,8 @@ class yaml_value {
 };
 
 // Refuses a file that others may write (see trusted_file.hpp), one over 4 MiB, and nesting over 32.
-result<std::string> read_yaml_file(const std::string& path);  // its text alone
 result<yaml_value> load_yaml_file(const std::string& path);
+result<std::string> read_yaml_file(const std::string& path);  // its text alone
 result<yaml_value> load_yaml_text(std::string_view text, const std::string& name);
 // What load_yaml_text() asks of its text before it parses it: size, UTF-8, no control characters.
 result<void> check_yaml_text(std::string_view text, const std::string& name);
