@@ -5,7 +5,7 @@ using namespace ccbox::test;
 
 namespace {
 
-// ssh looks up the home directory in the password file, not in HOME.
+// ssh looks in the home directory of the password file, which is HOME inside as well.
 const std::string trust_origin = "mkdir -p ~/.ssh && cp known_hosts ~/.ssh/ && ";
 
 struct git_scene : client_scene {
