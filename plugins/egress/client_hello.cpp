@@ -4,7 +4,7 @@ namespace ccbox::egress {
 
 namespace {
 
-constexpr unsigned handshake_record = 22;
+constexpr unsigned first_record = 20, handshake_record = 22, last_record = 24;  // types of records
 constexpr unsigned client_hello_message = 1;
 constexpr std::size_t record_header_bytes = 5;
 constexpr std::size_t message_header_bytes = 4;
@@ -89,6 +89,11 @@ hello_peek read_hello(std::string_view body) {
   return read_extensions(extensions);
 }
 
+bool begins_as_tls(std::string_view bytes) {
+  const auto type = bytes.empty() ? first_record : static_cast<unsigned char>(bytes[0]);
+  return type >= first_record && type <= last_record && (bytes.size() < 2 || bytes[1] == 3);
+}
+
 }  // namespace
 
 hello_peek peek_client_hello(std::string_view bytes) {
@@ -98,8 +103,10 @@ hello_peek peek_client_hello(std::string_view bytes) {
   std::string message;  // out of its records
   for (std::size_t at = 0;;) {
     const auto header = bytes.substr(at, record_header_bytes);
-    if (!begins_as(header, 0, handshake_record) || !begins_as(header, 1, 3))
-      return {at == 0 ? state::not_tls : state::malformed, {}};
+    if (at == 0 && !begins_as_tls(bytes)) return {state::not_tls, {}};
+    // Another record first: some servers skip an alert and read the hello behind it.
+    if (!begins_as(header, 0, handshake_record) && bytes.size() > 1) return {state::malformed, {}};
+    if (!begins_as(header, 1, 3)) return {state::malformed, {}};
     if (header.size() < record_header_bytes) break;
     const auto size = reader(header.substr(3)).number(2);
     if (size == 0 || size > max_record_bytes) return {state::malformed, {}};

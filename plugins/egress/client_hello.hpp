@@ -14,8 +14,8 @@ struct hello_peek {
   enum class state {
     need_more,  // a ClientHello so far
     not_tls,    // another protocol
-    malformed,  // begins as TLS does, but some servers might read a name in it that others do not: refuse it
-                // where names matter
+    malformed,  // begins as a record of TLS, but some servers might read a name in it that others do not:
+                // refuse it where names matter
     no_name,    // a whole ClientHello without server_name, or with an encrypted one only
     named,
   };

@@ -115,7 +115,7 @@ void egress_session::start_tunnel(place kept, std::string protocol, destination 
   ++common_.count.tunnels;
   then.ended = [self, member, protocol = std::move(protocol), to, by](const tunnel_end& end) {
     --self->common_.count.tunnels;
-    self->done(protocol, to, by, end);
+    if (!end.refused) self->done(protocol, to, by, end);
   };
   const auto made = std::make_shared<tunnel>(
       worker_, std::move(client), std::move(origin),

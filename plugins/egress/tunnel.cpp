@@ -118,6 +118,7 @@ tunnel::progress tunnel::gather(direction& d) {
   if (!check.note().empty() && then_.sni_noted) then_.sni_noted(check);
   if (verdict == sni_check::verdict::pass) return progress::again;
   send_now(d.from->native_handle(), sni_check::alert);
+  refused_ = true;
   finish(true);
   return progress::finished;
 }
@@ -197,7 +198,7 @@ void tunnel::finish(bool in_order) {
     socket->close(ignored);
   }
   const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(clock::now() - started_);
-  if (const auto ended = std::exchange(then_.ended, nullptr)) ended({up_.bytes, down_.bytes, took});
+  if (const auto ended = std::exchange(then_.ended, nullptr)) ended({up_.bytes, down_.bytes, took, refused_});
 }
 
 }  // namespace ccbox::egress

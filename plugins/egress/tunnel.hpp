@@ -31,6 +31,7 @@ struct tunnel_limits {
 struct tunnel_end {
   std::uint64_t bytes_up = 0, bytes_down = 0;
   std::chrono::milliseconds took{0};
+  bool refused = false;  // by the SNI check: nothing of the client's was forwarded
 };
 
 class tunnel : public std::enable_shared_from_this<tunnel> {
@@ -82,7 +83,7 @@ class tunnel : public std::enable_shared_from_this<tunnel> {
   callbacks then_;
   deadline limit_;
   std::chrono::steady_clock::time_point started_, active_;
-  bool over_ = false;
+  bool over_ = false, refused_ = false;
 };
 
 }  // namespace ccbox::egress

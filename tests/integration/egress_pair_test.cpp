@@ -156,6 +156,17 @@ TEST_CASE("TLS to another name than the tunnel's is refused before a byte of it 
   CHECK(has(pair.denials(1).at(0), R"("reason":"sni-mismatch")"));
 }
 
+TEST_CASE("a warning in front of the hello hides no name") {
+  test::tcp_origin origin([](tcp_peer& peer) { CHECK(peer.read_all() == ""); });
+  running_pair pair(running_pair::allowing({"a.test" + port_text(origin.port())}));
+  pair.dns().set("a.test", {{"127.0.0.1"}});
+  auto client = pair.http();
+  running_pair::connect(client, "a.test" + port_text(origin.port()));
+  client.send(std::string("\x15\x03\x01\x00\x02\x01\x5a", 7) + hello_with_name("other.test"));
+  CHECK(client.read_all() == std::string("\x15\x03\x03\x00\x02\x02\x70", 7));
+  CHECK(has(pair.denials(1).at(0), R"("reason":"sni-mismatch")"));
+}
+
 TEST_CASE("TLS to the tunnel's own name passes, whatever its case") {
   const auto hello = hello_with_name("A.Test");
   test::tcp_origin origin([&](tcp_peer& peer) {

@@ -215,9 +215,19 @@ TEST_CASE("what follows the hello does not matter") {
 
 TEST_CASE("other protocols are not TLS, from their first bytes on") {
   for (const auto& bytes :
-       {"SSH-2.0-OpenSSH_9.2\r\n"s, "GET / HTTP/1.1\r\n"s, "G"s, "\0"s, "\x15\x03\x01"s, "\x16\xfe\xff"s,
-        "\x80\x2e\x01\x03\x01"s, "\x17\x03\x03\x00\x05"s, "\x16\x02"s, "\x05\x01\x00"s})
+       {"SSH-2.0-OpenSSH_9.2\r\n"s, "GET / HTTP/1.1\r\n"s, "G"s, "\0"s, "\x16\xfe\xff"s,
+        "\x80\x2e\x01\x03\x01"s, "\x16\x02"s, "\x15\x02"s, "\x13\x03"s, "\x19\x03"s, "\x05\x01\x00"s})
     CHECK(shown(bytes) == "not TLS");
+}
+
+TEST_CASE("another record of TLS in front of the hello is malformed: some servers skip it") {
+  for (const char type : {20, 21, 23, 24}) {
+    const auto first = std::string(1, type) + "\x03\x01\x00\x02\x01\x5a"s;
+    CHECK(shown(first.substr(0, 1)) == "need more");
+    for (std::size_t size = 2; size <= first.size(); ++size)
+      CHECK(shown(first.substr(0, size)) == "malformed");
+    CHECK(shown(first + bytes_of(tls13)) == "malformed");
+  }
 }
 
 TEST_CASE("a name that two readers might read differently is malformed") {
