@@ -32,12 +32,16 @@ std::string now_text() {
 decision_log::decision_log(const std::string& path, counters& count) : counters_(count) {
   if (path.empty()) return;
   // Never waits for the reader of a FIFO, never follows a link.
-  fd_ = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+  fd_ = ::open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
   if (fd_ < 0)
     throw plugin::failure(CCBOX_INVALID, "decision_log '" + path + "' cannot be opened: " +
                                              std::strerror(errno) + "; name a file that can be written");
   struct stat facts = {};
-  if (::fstat(fd_, &facts) == 0 && S_ISREG(facts.st_mode)) return;
+  if (::fstat(fd_, &facts) == 0 && S_ISREG(facts.st_mode)) {
+    char last = '\n';
+    torn_ = facts.st_size > 0 && ::pread(fd_, &last, 1, facts.st_size - 1) == 1 && last != '\n';
+    return;
+  }
   ::close(fd_);
   throw plugin::failure(CCBOX_INVALID, "decision_log '" + path + "' is not a regular file");
 }
@@ -71,15 +75,16 @@ void decision_log::flush() {
 
 void decision_log::write_out() {
   if (lines_.empty()) return;
+  if (torn_) lines_.insert(0, 1, '\n');
   ssize_t written = 0;
   do
     written = ::write(fd_, lines_.data(), lines_.size());
   while (written < 0 && errno == EINTR);
-  if (written != static_cast<ssize_t>(lines_.size())) {
-    const std::size_t whole = written > 0 ? static_cast<std::size_t>(written) : 0;
-    const auto lost = std::count(lines_.begin() + static_cast<std::ptrdiff_t>(whole), lines_.end(), '\n');
-    counters_.log_lines_lost += static_cast<std::uint64_t>(lost);
-  }
+  const auto whole = static_cast<std::size_t>(std::max<ssize_t>(written, 0));
+  const auto rest = lines_.begin() + static_cast<std::ptrdiff_t>(whole);
+  counters_.log_lines_lost +=
+      static_cast<std::uint64_t>(std::count(std::max(rest, lines_.begin() + torn_), lines_.end(), '\n'));
+  if (whole > 0) torn_ = lines_[whole - 1] != '\n';
   lines_.clear();
 }
 

@@ -5,7 +5,8 @@
 //  "decision":"allow","rule":"a.test","origin":"…","reason":"","bytes_up":1,"bytes_down":2,"ms":3}
 //
 // A denial is written when it happens, anything else when it is over. Any thread. What cannot be written (a
-// full disk) is dropped and counted: the log never holds up a connection.
+// full disk) is dropped and counted: the log never holds up a connection. Half a line that a failed write
+// left, of an earlier process too, is ended before the next one.
 #pragma once
 
 #include <chrono>
@@ -47,6 +48,7 @@ class decision_log {
   counters& counters_;
   std::mutex mutex_;
   std::string lines_;
+  bool torn_ = false;  // the file's last line has no end
 };
 
 }  // namespace ccbox::egress
