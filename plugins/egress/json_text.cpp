@@ -8,13 +8,12 @@ void append_string(std::string& out, std::string_view bytes) {
   out += '"';
   for (const char c : bytes) {
     const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if (byte >= 0x20 && byte < 0x7f) {
+    if (c == '"') {
+      out += "\\\"";
+    } else if (byte >= 0x20 && byte < 0x7f && c != '\\') {
       out += c;
     } else {
-      out += "\\u00";
+      out += "\\\\x";
       out += digits[byte >> 4];
       out += digits[byte & 15];
     }

@@ -1,5 +1,5 @@
-// JSON objects of one line, for events and the decision log. Bytes that are not printable ASCII are written
-// as \u00XX: the text is valid UTF-8 whatever a client sent, and shows it byte by byte.
+// JSON objects of one line, for events and the decision log. Who decodes a text finds printable ASCII in it
+// whatever a client sent: every other byte, and the backslash, is the four characters \xNN.
 #pragma once
 
 #include <cstdint>

@@ -61,10 +61,10 @@ TEST_CASE("a kind that stays away is forgotten, and is new when it comes back") 
   CHECK(s.seen.size() == 2);
 }
 
-TEST_CASE("whatever bytes a client sends, the report is one line of ASCII") {
+TEST_CASE("whatever bytes a client sends, a decoded report is one line of printable ASCII") {
   scene s;
   s.report.add(of(std::string("a\0\"\\\n\xff\x7f", 7)));
-  CHECK(s.seen[0].find(R"("host":"a\u0000\"\\\u000a\u00ff\u007f")") != std::string::npos);
+  CHECK(s.seen[0].find(R"("host":"a\\x00\"\\x5c\\x0a\\xff\\x7f")") != std::string::npos);
   s.report.add(of(std::string(100'000, 'h')));
   CHECK(s.seen[1].size() < 1000);
 }
