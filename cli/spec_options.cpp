@@ -1,13 +1,12 @@
 #include "spec_options.hpp"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <climits>
 #include <cstdlib>
 
 #include "context.hpp"
+#include "default_bind.hpp"
 #include "quantity.hpp"
 #include "spec_source.hpp"
 
@@ -100,30 +99,13 @@ result<void> add_mounts(sandbox_spec& spec, const spec_options& options, const h
   return {};
 }
 
-bool same_file(const std::string& a, const std::string& b) {
-  struct stat left {
-  }, right{};
-  return ::stat(a.c_str(), &left) == 0 && ::stat(b.c_str(), &right) == 0 && left.st_dev == right.st_dev &&
-         left.st_ino == right.st_ino;
-}
-
-// The current directory, unless that would hand over everything the caller has.
+// The current directory, unless that would hand over more than a project.
 result<void> bind_current_directory(sandbox_spec& spec, const host_facts& host) {
-  const std::string& directory = host.current_directory;
-  const std::string remedy = "change to a project's directory, or name what may be written with --bind PATH";
-  const auto refuse = [&](const std::string& why) {
-    return error{error_code::invalid_argument, "nothing is bound, and " + why, remedy};
-  };
-  if (directory.empty()) return refuse(std::string("the current directory has no path: ") + no_current_path);
-  if (directory == "/") return refuse("the current directory is /: the whole host would be writable");
-  for (std::string above = host.home; above.size() > 1;
-       above.resize(std::max<std::size_t>(above.rfind('/'), 1))) {
-    if (same_file(above, directory)) {
-      return refuse("the current directory " + quoted(directory) +
-                    (above == host.home ? " is your home directory" : " contains your home directory") +
-                    ": all your files would be writable");
-    }
+  if (const auto why = why_not_bound_by_default(host)) {
+    return error{error_code::invalid_argument, "nothing is bound, and " + *why,
+                 "change to a project's directory, or name what may be written with --bind PATH"};
   }
+  const std::string& directory = host.current_directory;
   spec.bind_mounts.push_back({directory, directory, false});
   spec.guest_workdir = spec.guest_workdir.value_or(directory);
   return {};

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <optional>
 
+#include "account.hpp"
 #include "path_spelling.hpp"
 
 extern char** environ;
@@ -16,30 +17,6 @@ namespace ccbox {
 namespace {
 
 constexpr uid_t first_person = 1000;  // below are accounts of services
-
-struct account {
-  uid_t uid = 0;
-  std::string home;
-};
-
-// The local user database, read as text: the name service would ask a directory server for everybody.
-std::vector<account> local_accounts() {
-  std::vector<account> out;
-  std::ifstream file("/etc/passwd");
-  for (std::string line; std::getline(file, line);) {
-    std::vector<std::string> fields;
-    for (std::size_t begin = 0;;) {
-      const auto end = line.find(':', begin);
-      fields.push_back(line.substr(begin, end - begin));
-      if (end == std::string::npos) break;
-      begin = end + 1;
-    }
-    if (fields.size() < 7 || fields[2].empty() || fields[2].size() > 10) continue;
-    if (fields[2].find_first_not_of("0123456789") != std::string::npos) continue;
-    out.push_back({static_cast<uid_t>(std::stoull(fields[2])), fields[5]});
-  }
-  return out;
-}
 
 std::optional<std::string> account_home(uid_t uid, const std::vector<account>& accounts) {
   for (const auto& a : accounts)

@@ -113,6 +113,32 @@ TEST_CASE("without a bind, the root, the home directory and what contains it are
   CHECK(run(run_words + arguments{"--", "true"}, options).code == 0);
 }
 
+TEST_CASE(
+    "without a bind, directories of the host, of other accounts and of everybody are not made writable") {
+  const temporary_directory home, shared;
+  run_options options;
+  options.extra_env = {"HOME=" + home.path()};
+  for (const std::string host_directory : {"/usr", "/var", "/opt", "/srv", "/mnt", "/media"}) {
+    options.cwd = host_directory;
+    check_refused({"run", "--", "true"}, options,
+                  {"the current directory '" + host_directory + "'", "--bind"});
+  }
+  // Above the home of an account, and one itself: /usr/sbin belongs to `daemon` on every Debian.
+  options.cwd = "/usr/sbin";
+  check_refused({"run", "--", "true"}, options, {"home directory of an account", "--bind"});
+  options.cwd = "/home";
+  check_refused({"run", "--", "true"}, options, {"the current directory '/home'", "--bind"});
+  for (const std::string everybodys : {"/tmp", "/var/tmp"}) {
+    options.cwd = everybodys;
+    check_refused({"run", "--", "true"}, options, {"the current directory '" + everybodys + "'", "--bind"});
+  }
+  REQUIRE(::chmod(shared.path().c_str(), 01777) == 0);
+  check_refused({"run", "--", "true"}, in(shared), {"is shared by all users", "--bind"});
+  CHECK(run(run_words + arguments{"--bind", ".", "--", "true"}, in(shared)).code == 0);
+  REQUIRE(::chmod(shared.path().c_str(), 0755) == 0);
+  CHECK(run(run_words + arguments{"--", "true"}, in(shared)).code == 0);
+}
+
 TEST_CASE("a deleted current directory is refused with a clear message") {
   const temporary_directory work;
   const std::string script = "mkdir gone && cd gone && rmdir ../gone && exec " + ccbox_program() + " run ";
