@@ -37,6 +37,9 @@ tunnel::tunnel(worker& where, side client, side origin, tunnel_limits limits, st
   down_.pending = std::move(origin.early);
   up_.bytes = up_.pending.size();
   down_.bytes = down_.pending.size();
+  // Room for a whole head comes with them; an idle tunnel would hold it until its end.
+  up_.pending.shrink_to_fit();
+  down_.pending.shrink_to_fit();
   worker_.pipes().enter();
 }
 

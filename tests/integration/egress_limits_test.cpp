@@ -1,5 +1,6 @@
 // What a session may use, and what is left of it afterwards: nothing.
 #include <doctest/doctest.h>
+#include <malloc.h>
 #include <sys/resource.h>
 
 #include <filesystem>
@@ -247,4 +248,17 @@ TEST_CASE("a broken origin resets the client, and the other way round") {
   client.send("x");
   client.read_all();
   CHECK(client.was_reset());
+}
+
+TEST_CASE("an idle tunnel holds no more than 4 KiB") {
+  scene s;
+  std::vector<tcp_peer> clients;
+  const auto hold = [&](std::size_t count) {
+    while (clients.size() < count)
+      clients.push_back(s.tunnel());
+    CHECK(s.pair.wait_for([&] { return s.pair.count().tunnels == count; }));
+    return ::mallinfo2().uordblks;
+  };
+  const auto before = hold(8);
+  CHECK((hold(72) - before) / 64 <= 4096);
 }
