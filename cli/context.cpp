@@ -1,17 +1,31 @@
 #include "context.hpp"
 
+#include <sys/stat.h>
+
 #include "log.hpp"
 
 namespace ccbox {
 
 namespace {
 
+// Only the plugin knows what its options mean. A value that is the path of a file is taken for one that it
+// reads or writes outside of every enclosure; what is no file (yet) is looked at again at each launch.
+void add_files_of_plugin(const manifest_entry& plugin, std::vector<std::string>& out) {
+  for (const auto& [key, value] : plugin.options) {
+    if (value.empty() || value.front() != '/') continue;
+    struct stat status {};
+    if (::stat(value.c_str(), &status) != 0 || S_ISREG(status.st_mode)) out.push_back(value);
+  }
+}
+
 // For host_facts::own_files.
 std::vector<std::string> own_files(const config_options& options, const installation& parts,
                                    const manifest& plugins, const host_facts& host) {
   std::vector<std::string> out{parts.executable, parts.init, parts.net_connect};
-  for (const auto& entry : plugins.plugins)
+  for (const auto& entry : plugins.plugins) {
     out.push_back(entry.path);
+    add_files_of_plugin(entry, out);
+  }
   for (const auto& file : {options.plugins.value_or(parts.manifest), options.policy.value_or(parts.policy),
                            options.egress.value_or(parts.egress)})
     if (auto path = absolute_path(file, host)) out.push_back(*path);
@@ -80,6 +94,8 @@ result<policy_context> load_policy_context(const config_options& options, host_f
   made.egress = std::move(*egress);
   made.host = std::move(host);
   made.host.own_files = own_files(options, made.parts, made.plugin_list, made.host);
+  for (const auto& [key, value] : made.egress.options)
+    if (key == "upstream_credentials_file") made.host.own_secrets.push_back(value);
   return made;
 }
 

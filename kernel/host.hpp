@@ -24,6 +24,8 @@ struct host_facts {
   // What no command may change, or it would choose what runs unconfined the next time: this program, its
   // parts and its configuration. Whoever knows them fills it in.
   std::vector<std::string> own_files;
+  // What it may not read either: it is there for this program alone.
+  std::vector<std::string> own_secrets;
   std::vector<kernel_mount> kernel_mounts;
   std::map<std::string, std::string> environment;  // the caller's
   std::string current_directory;  // absolute; empty if it has none: deleted, or beyond PATH_MAX

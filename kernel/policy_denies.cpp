@@ -92,6 +92,8 @@ result<deny_list> collect_denies(const sandbox_spec& spec, const host_facts& hos
         add_secret(match, rule_origin::existing_match, "existing match of " + quoted(path) + ": " + reason);
     }
   }
+  for (const auto& path : host.own_secrets)
+    add_secret(path, rule_origin::mandatory, "secret: credentials of this very sandbox");
   const auto* etc = view.over("/etc");
   if (on_linux && host.uid == 0 && etc && etc->guest_path == "/etc" && etc->origin == rule_origin::system) {
     auto found = find_private_entries(etc->path, config.max_existing_matches);

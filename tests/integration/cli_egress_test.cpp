@@ -1,5 +1,6 @@
 // What the command line does with an egress plugin; this one proxies nothing and records what it is given.
 #include <signal.h>
+#include <sys/stat.h>
 
 #include <boost/json.hpp>
 
@@ -59,6 +60,28 @@ TEST_CASE("a run's command finds the proxies, and the helper for ssh") {
   CHECK(contains(s.recorded(), "rule 2 0 sink.test|denied.sinks|telemetry\n"));
   CHECK(s.recorded().ends_with("destroy \n"));
   CHECK_FALSE(contains(s.recorded(), "left open"));
+}
+
+TEST_CASE("the files of the proxies themselves are out of reach of the commands") {
+  scene s;
+  const auto credentials = s.dir.write("work/credentials", "user:password\n");
+  REQUIRE(::chmod(credentials.c_str(), 0600) == 0);
+  const auto record = s.dir.write("work/logs/record", "");
+  s.manifest =
+      s.dir.write("plugins.yaml",
+                  "plugins:\n  - path: bubblewrap.so\n"
+                  "  - path: " CCBOX_TEST_BINARY_DIR "/tests/plugins/fake_egress.so\n    options: {record: " +
+                      record + "}\n");
+  s.write_rules("settings:\n  upstream: http://127.0.0.1:1\n  upstream_credentials_file: " + credentials +
+                "\n");
+  const auto done = s.run_in({"--quiet"}, {"sh", "-c",
+                                           "cat credentials; echo x:y > credentials; rm -f credentials; "
+                                           "echo forged >> logs/record; rm -f logs/record; mv logs other; "
+                                           "ls logs/record"});
+  CHECK(done.out == "logs/record\n");
+  CHECK(read_file(credentials) == "user:password\n");
+  CHECK_FALSE(contains(read_file(record), "forged"));
+  CHECK(contains(read_file(record), "option upstream_credentials_file"));
 }
 
 TEST_CASE("options add destinations, and groups for who may use them") {

@@ -77,6 +77,27 @@ TEST_CASE("a deny whose path no mount shows is listed without a place") {
   CHECK(protecteds[0].type == path_type::missing);
 }
 
+TEST_CASE("what is there for this program alone is neither read nor written") {
+  policy_bench bench;
+  const auto file = bench.write("proxy.credentials", "user:password");
+  bench.host.own_secrets = {file, bench.work + "/missing"};
+  const auto p = bench.compile();
+  CHECK_FALSE(check_path(p, file).readable);
+  CHECK_FALSE(check_path(p, file).writable);
+  CHECK_FALSE(check_path(p, bench.work + "/missing").creatable);
+  CHECK(check_path(p, bench.work + "/other").creatable);
+  bench.mount(file, true);
+  CHECK(bench.refusal().what.find("cannot be shown: secret: credentials") != std::string::npos);
+}
+
+TEST_CASE("for a root caller this program's credentials are hidden in the system's directories too") {
+  policy_bench bench;
+  bench.host.uid = 0;
+  bench.host.own_secrets = {"/etc/hostname"};  // any file that is there
+  const auto p = bench.compile();
+  CHECK_FALSE(check_path(p, "/etc/hostname").readable);
+}
+
 TEST_CASE("mounting a secret itself, or below it, is refused unless the rule is given up") {
   policy_bench bench;
   for (const auto path : {"/.ssh", "/.aws/credentials"}) {
