@@ -4,6 +4,7 @@
 
 #include "commands.hpp"
 #include "environment.hpp"
+#include "limits.hpp"
 #include "output.hpp"
 
 namespace ccbox {
@@ -140,7 +141,7 @@ json::value to_json(const resolved_egress& egress) {
 result<explanation> explain_launch(const cli_context& context, const sandbox_spec& spec) {
   auto rules = compile_policy(spec, context.host, context.config, context.sources());
   if (!rules) return rules.error();
-  explanation out{std::move(*rules), {}, 0, {}, {}, 0, {}, {}};
+  explanation out{std::move(*rules), {}, 0, {}, {}, 0, {}, {}, {}};
   if (const auto* proxies = context.plugins->find_egress()) {
     out.proxies = proxies->name();
     if (auto fine = check_allowlist(out.rules.egress, *proxies); !fine) return fine.error();
@@ -148,6 +149,11 @@ result<explanation> explain_launch(const cli_context& context, const sandbox_spe
   for (const auto& [name, value] : command_environment(out.rules, context.host, context.config)) {
     out.env_names.push_back(name);
   }
+  const bool enclosed = out.rules.backend_request != "none";
+  if (auto limits = limit_mechanisms(out.rules.spec.limits, enclosed))
+    out.limits = std::move(*limits);
+  else
+    out.refusal = limits.error();
   auto chosen = context.plugins->select_backend(out.rules.backend_request);
   if (!chosen) {
     out.refusal = chosen.error();
@@ -205,6 +211,14 @@ std::string to_text(const explanation& e, bool all) {
     text += destinations_text(e.rules.egress, all);
   }
 
+  if (!e.limits.empty()) {
+    text += heading("Limits (limit, enforced by)");
+    std::vector<std::vector<std::string>> limits;
+    for (const auto& [limit, mechanism] : e.limits)
+      limits.push_back({limit, mechanism});
+    text += aligned(limits, "  ");
+  }
+
   text += heading("Environment of the command (names)");
   for (const std::string& name : e.env_names)
     text += "  " + printable(name) + "\n";
@@ -258,6 +272,10 @@ json::value to_json(const explanation& e) {
                    {"rules", std::move(rules)},
                    {"environmentNames", json::value_from(e.env_names)}};
   if (e.rules.egress.proxied && !e.proxies.empty()) out["egress"] = to_json(e.rules.egress);
+  json::object limits;
+  for (const auto& [limit, mechanism] : e.limits)
+    limits[limit] = mechanism;
+  if (!limits.empty()) out["limits"] = std::move(limits);
   if (e.refusal) out["refusal"] = to_json(*e.refusal);
   if (e.how) out["plan"] = to_json(*e.how);
   if (e.plan_gives_up) out["planWithout"] = json::value_from(rule_bit_names(e.plan_gives_up));

@@ -5,6 +5,7 @@
 #include <boost/json/fwd.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "context.hpp"
@@ -23,6 +24,7 @@ struct explanation {
   rule_bits plan_gives_up = 0;   // the rules that `how` leaves out and the launch does not
   std::vector<std::string> env_names;  // of the command; never the values
   std::string proxies;                 // the egress plugin that would serve it; empty: none
+  std::vector<std::pair<std::string, std::string>> limits;  // those asked for → who enforces them
 };
 
 // Fails where there is no policy to explain: a malformed spec, a mount that is missing.

@@ -23,6 +23,7 @@
 
 #include "descriptor_relay.hpp"
 #include "event_bus.hpp"
+#include "limits.hpp"
 #include "log.hpp"
 #include "output.hpp"
 #include "refusals.hpp"
@@ -52,6 +53,13 @@ std::vector<std::string> warnings_of(const session& live) {
     out.insert(out.begin(),
                "RUNNING UNCONFINED: backend none isolates nothing; the command has your files, network "
                "and processes");
+  }
+  const auto details = live.handle().details;
+  if (const auto memory = details.find("limits.memory");
+      memory != details.end() && memory->second == memory_by_process) {
+    out.push_back(
+        "the memory limit holds for the address space of each process, not for the session as a whole: no "
+        "memory cgroup can be made here (`ccbox probe` says why)");
   }
   return out;
 }

@@ -61,6 +61,21 @@ result<chosen_places> choose_places(const resource_limits& limits, bool own_user
   return chosen;
 }
 
+std::vector<std::pair<std::string, std::string>> mechanisms_of(const resource_limits& limits,
+                                                               const chosen_places& chosen) {
+  const auto of_session = [](const std::optional<cgroup_place>& place) {
+    return (place ? mechanism(*place) : "rlimit") + ", of the session";
+  };
+  std::vector<std::pair<std::string, std::string>> out;
+  if (limits.memory_bytes)
+    out.emplace_back("memory", chosen.memory ? of_session(chosen.memory) : std::string(memory_by_process));
+  if (limits.processes) out.emplace_back("processes", of_session(chosen.processes));
+  if (limits.cpus) out.emplace_back("cpus", of_session(chosen.cpus));
+  if (limits.file_size_bytes) out.emplace_back("fileSize", "rlimit, of each file");
+  if (limits.wall_time_ms) out.emplace_back("wallTime", "timer, of the session");
+  return out;
+}
+
 }  // namespace
 
 limit_capability probe_limits() {
@@ -137,6 +152,13 @@ result<void> check_limits(const resource_limits& limits, bool own_user_namespace
   return chosen ? result<void>{} : result<void>(chosen.error());
 }
 
+result<std::vector<std::pair<std::string, std::string>>> limit_mechanisms(const resource_limits& limits,
+                                                                          bool own_user_namespace) {
+  const auto chosen = choose_places(limits, own_user_namespace);
+  if (!chosen) return chosen.error();
+  return mechanisms_of(limits, *chosen);
+}
+
 result<limit_group> limit_group::create(const resource_limits& limits, const std::string& session_id,
                                         const limit_context& where) {
   const auto chosen = choose_places(limits, where.own_user_namespace);
@@ -153,32 +175,24 @@ result<limit_group> limit_group::create(const resource_limits& limits, const std
     if (!group) return group.error();
     if (auto ok = limit_memory(**group, *limits.memory_bytes); !ok) return ok.error();
     self.memory = *group;
-    self.details.emplace_back("memory", mechanism(*chosen->memory) + ", of the session");
   } else if (limits.memory_bytes) {
     self.set_rlimit(RLIMIT_AS, *limits.memory_bytes);
-    self.details.emplace_back("memory", "rlimit, address space of each process");
   }
   if (chosen->processes) {
     const auto group = group_at(*chosen->processes);
     if (!group) return group.error();
     const std::string most = std::to_string(*limits.processes + own_processes);
     if (auto ok = (*group)->set("pids.max", most); !ok) return ok.error();
-    self.details.emplace_back("processes", mechanism(*chosen->processes) + ", of the session");
   } else if (limits.processes) {
     self.set_rlimit(RLIMIT_NPROC, *limits.processes + own_processes);
-    self.details.emplace_back("processes", "rlimit, of the session");
   }
   if (chosen->cpus) {
     const auto group = group_at(*chosen->cpus);
     if (!group) return group.error();
     if (auto ok = limit_cpus(**group, *limits.cpus); !ok) return ok.error();
-    self.details.emplace_back("cpus", mechanism(*chosen->cpus) + ", of the session");
   }
-  if (limits.file_size_bytes) {
-    self.set_rlimit(RLIMIT_FSIZE, *limits.file_size_bytes);
-    self.details.emplace_back("fileSize", "rlimit, of each file");
-  }
-  if (limits.wall_time_ms) self.details.emplace_back("wallTime", "timer, of the session");
+  if (limits.file_size_bytes) self.set_rlimit(RLIMIT_FSIZE, *limits.file_size_bytes);
+  self.details = mechanisms_of(limits, *chosen);
   return made;
 }
 

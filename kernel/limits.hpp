@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -39,6 +40,13 @@ struct limit_context {
 
 // What create() would refuse, without making anything.
 result<void> check_limits(const resource_limits& limits, bool own_user_namespace);
+
+// Limit → mechanism, as details() of a group that create() would make; its error otherwise.
+result<std::vector<std::pair<std::string, std::string>>> limit_mechanisms(const resource_limits& limits,
+                                                                          bool own_user_namespace);
+
+// The mechanism of a memory limit that is not one of the session: no memory cgroup can be made.
+constexpr std::string_view memory_by_process = "rlimit, address space of each process";
 
 class limit_group {
  public:

@@ -371,3 +371,24 @@ TEST_CASE("run --json whose reader goes away ends the command") {
   CHECK_FALSE(result.timed_out);
   CHECK(result.code == 141);
 }
+
+TEST_CASE("a memory limit of each process is told apart from one of the session, by run and by explain") {
+  const temporary_directory work;
+  const auto probe = run({ccbox_program(), "probe", "--json"}, in(work));
+  const auto limits = json::parse(probe.out).at("limits");
+  const bool weaker = limits.at("memory") == "rlimit";
+  const arguments wanted{"--without", "fs_name_deny", "--memory", "1G", "--file-size", "1G"};
+  const auto loud = run(arguments{ccbox_program(), "run"} + wanted + arguments{"--", "/bin/true"}, in(work));
+  CHECK(loud.code == 0);
+  CHECK(contains(loud.err, "ccbox: warning: the memory limit holds for the address space of each process") ==
+        weaker);
+  CHECK(run(arguments{ccbox_program(), "run", "-q"} + wanted + arguments{"--", "/bin/true"}, in(work)).err ==
+        "");
+  const auto text = run(arguments{ccbox_program(), "explain"} + wanted, in(work));
+  CHECK(contains(text.out, "Limits (limit, enforced by)"));
+  CHECK(contains(text.out, weaker ? "rlimit, address space of each process" : ", of the session"));
+  const auto answer = run(arguments{ccbox_program(), "explain", "--json"} + wanted, in(work));
+  const auto shown = json::parse(answer.out).at("limits").as_object();
+  CHECK(shown.size() == 2);
+  CHECK(shown.at("fileSize") == "rlimit, of each file");
+}
