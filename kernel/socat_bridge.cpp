@@ -15,6 +15,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <memory>
+#include <string>
 
 #include "log.hpp"
 #include "process.hpp"
@@ -33,22 +35,51 @@ constexpr int target_number = 3;             // under which socat has the Unix s
 constexpr std::size_t most_processes = 256;  // further connections wait in the backlog
 constexpr std::chrono::milliseconds pause_when_exhausted{100};
 
+// What cannot be searched by others, for the moment that a socket has a name. Everything is done relative to
+// descriptors: whoever may rename what is above gains nothing.
 struct private_directory {
-  std::string path;
+  unique_fd parent, self;  // O_PATH
+  std::string name;        // in parent; empty: none was made
   ~private_directory() {
-    if (!path.empty()) ::rmdir(path.c_str());
+    if (!name.empty()) ::unlinkat(parent.get(), name.c_str(), AT_REMOVEDIR);
   }
 };
 
-// What cannot be searched by others, for the moment that a socket has a name.
-std::string make_private_directory() {
+std::string path_of(const unique_fd& directory) {
+  return "/proc/self/fd/" + std::to_string(directory.get());
+}
+
+// Nobody but this user and root can move or replace what this user makes in it.
+bool keeps_entries(const unique_fd& directory) {
+  struct stat status {};
+  if (::fstat(directory.get(), &status) != 0) return false;
+  if (status.st_uid != 0 && status.st_uid != ::geteuid()) return false;
+  return (status.st_mode & 022) == 0 || (status.st_mode & S_ISVTX) != 0;
+}
+
+bool is_own_node(int fd, mode_t type) {
+  struct stat status {};
+  return ::fstat(fd, &status) == 0 && (status.st_mode & S_IFMT) == type && status.st_uid == ::geteuid();
+}
+
+bool make_inside(const char* parent, private_directory& made) {
+  made.parent.reset(::open(parent, O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!made.parent || !keeps_entries(made.parent)) return false;
+  std::string path = path_of(made.parent) + "/ccbox-XXXXXX";
+  if (::mkdtemp(path.data()) == nullptr) return false;
+  made.name = path.substr(path.rfind('/') + 1);
+  made.self.reset(
+      ::openat(made.parent.get(), made.name.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  return made.self && is_own_node(made.self.get(), S_IFDIR);
+}
+
+std::unique_ptr<private_directory> make_private_directory() {
   for (const char* parent : {static_cast<const char*>(std::getenv("XDG_RUNTIME_DIR")), "/run", "/tmp"}) {
     if (parent == nullptr || *parent != '/') continue;
-    std::string path = std::string(parent) + "/ccbox-XXXXXX";
-    if (path.size() + sizeof "/s" > sizeof(sockaddr_un::sun_path)) continue;
-    if (::mkdtemp(path.data()) != nullptr) return path;
+    auto made = std::make_unique<private_directory>();
+    if (make_inside(parent, *made)) return made;
   }
-  return {};
+  return nullptr;
 }
 
 struct unix_listener {
@@ -56,22 +87,24 @@ struct unix_listener {
   unique_fd place;  // O_PATH: what a connect to /proc/self/fd/N reaches
 };
 
-result<unix_listener> listen_unseen(const std::string& directory) {
+result<unix_listener> listen_unseen(const private_directory& directory) {
   unix_listener made;
   made.socket.reset(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!made.socket) return system_error("socket", "", errno);
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  const std::string path = directory + "/s";
+  const std::string path = path_of(directory.self) + "/s";
   std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
   // The file gets the mode of the socket.
   if (::fchmod(made.socket.get(), 0600) < 0 ||
       ::bind(made.socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) < 0)
     return system_error("bind", path, errno);
-  made.place.reset(::open(path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  made.place.reset(::openat(directory.self.get(), "s", O_PATH | O_NOFOLLOW | O_CLOEXEC));
   const int failure = errno;
-  ::unlink(path.c_str());
+  ::unlinkat(directory.self.get(), "s", 0);
   if (!made.place) return system_error("open", path, failure);
+  if (!is_own_node(made.place.get(), S_IFSOCK))
+    return error{error_code::permission_denied, "somebody else's file is in place of a socket's", ""};
   if (::listen(made.socket.get(), backlog) < 0) return system_error("listen", path, errno);
   return made;
 }
@@ -102,7 +135,7 @@ struct socat_bridge::impl : std::enable_shared_from_this<impl> {
   std::map<pid_t, std::shared_ptr<relay>> relays;
   bool stopped = false;
 
-  result<void> add(const egress_listener& socket, const std::string& directory) {
+  result<void> add(const egress_listener& socket, const private_directory& directory) {
     auto outside = listen_unseen(directory);
     if (!outside) return outside.error();
     int listening = 0;
@@ -214,10 +247,10 @@ result<std::unique_ptr<socat_bridge>> socat_bridge::start(asio::any_io_executor 
     return error{error_code::unavailable, "`bridge: socat` is set, and socat is not installed",
                  "sudo apt-get install socat, or write `bridge: direct` into the file of egress rules"};
   }
-  const private_directory directory{make_private_directory()};
-  if (directory.path.empty()) return system_error("make a directory in", "/tmp", errno);
+  const auto directory = make_private_directory();
+  if (!directory) return system_error("make a directory in", "/tmp", errno);
   for (const auto& socket : sockets)
-    if (auto added = made->impl_->add(socket, directory.path); !added) return added.error();
+    if (auto added = made->impl_->add(socket, *directory); !added) return added.error();
   for (const auto& each : made->impl_->passages)
     made->impl_->background(impl::accept_all(made->impl_, each));
   return made;

@@ -4,17 +4,21 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <sys/inotify.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <cstdlib>
+#include <filesystem>
 #include <string>
 
 #include "support/event_loop.hpp"
 #include "support/os_faults.hpp"
 #include "support/result_printing.hpp"
 #include "support/run_command.hpp"
+#include "support/temporary_directory.hpp"
 #include "unique_fd.hpp"
 
 using namespace ccbox;
@@ -86,6 +90,23 @@ struct fixture {
   }
 };
 
+// Is a directory made in `path`, where XDG_RUNTIME_DIR names it? None may be left.
+bool is_used_as_runtime_directory(const std::string& path) {
+  const char* before = getenv("XDG_RUNTIME_DIR");
+  const std::string kept = before ? before : "";
+  REQUIRE(setenv("XDG_RUNTIME_DIR", path.c_str(), 1) == 0);
+  const unique_fd watch(inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
+  REQUIRE(inotify_add_watch(watch.get(), path.c_str(), IN_CREATE) >= 0);
+  { const fixture started; }
+  if (before)
+    setenv("XDG_RUNTIME_DIR", kept.c_str(), 1);
+  else
+    unsetenv("XDG_RUNTIME_DIR");
+  CHECK(std::filesystem::is_empty(path));
+  char events[4096];
+  return read(watch.get(), events, sizeof events) > 0;
+}
+
 }  // namespace
 
 TEST_CASE_FIXTURE(fixture, "a connection inside comes out at the Unix socket, both ways, with half-close") {
@@ -103,14 +124,19 @@ TEST_CASE_FIXTURE(fixture, "a connection inside comes out at the Unix socket, bo
   CHECK(hear(client) == "late");
 }
 
-TEST_CASE_FIXTURE(fixture, "the Unix socket and the directory that it was bound in have no name any more") {
-  sockaddr_un address{};
-  socklen_t size = sizeof address;
-  REQUIRE(getsockname(bridge->listeners().at(0).fd, reinterpret_cast<sockaddr*>(&address), &size) == 0);
-  const std::string path = address.sun_path;
-  REQUIRE(path.find("/ccbox-") != std::string::npos);
-  CHECK_FALSE(test::exists(path));
-  CHECK_FALSE(test::exists(path.substr(0, path.rfind('/'))));
+TEST_CASE("the Unix socket's directory is made where nobody else can replace it, and goes away again") {
+  const test::temporary_directory parent;
+  const std::string& path = parent.path();
+  REQUIRE(chmod(path.c_str(), 0700) == 0);
+  CHECK(is_used_as_runtime_directory(path));
+  for (const mode_t mode : {0770, 0702}) {
+    REQUIRE(chmod(path.c_str(), mode) == 0);
+    CHECK_FALSE(is_used_as_runtime_directory(path));
+  }
+  REQUIRE(chmod(path.c_str(), 0700) == 0);
+  const bool is_someone_elses = geteuid() == 0;  // who is not root could not write to such a one
+  if (is_someone_elses) REQUIRE(chown(path.c_str(), 65534, 65534) == 0);
+  CHECK(is_used_as_runtime_directory(path) == !is_someone_elses);
 }
 
 TEST_CASE_FIXTURE(fixture, "ended connections leave no process, and destroying the bridge ends the others") {
