@@ -54,9 +54,19 @@ hand_over how_to_hand_over(int fd) {
   struct stat status {};
   if (::fstat(fd, &status) != 0) return hand_over::as_it_is;
   if (is_null_device(status)) return hand_over::null;
-  const bool more_than_a_stream =
-      S_ISREG(status.st_mode) || S_ISBLK(status.st_mode) || S_ISCHR(status.st_mode);
-  return more_than_a_stream ? hand_over::relayed : hand_over::as_it_is;
+  if ((::fcntl(fd, F_GETFL) & O_PATH) != 0) return hand_over::refused;
+  switch (status.st_mode & S_IFMT) {
+    case S_IFREG:
+    case S_IFBLK:
+    case S_IFCHR:
+      return hand_over::relayed;
+    case S_IFIFO:
+    case S_IFSOCK:
+    case S_IFDIR:
+      return hand_over::as_it_is;
+    default:
+      return hand_over::refused;
+  }
 }
 
 bool is_same_file(int fd, int other) {
@@ -121,10 +131,26 @@ struct descriptor_relay::impl : std::enable_shared_from_this<impl> {
     self->pipe.close(ignored);
   }
 
+  // As write(2). The process's own limit would be one for its logs too.
+  ssize_t write_some(std::string_view bytes) {
+    if (most_bytes) {
+      struct stat status {};
+      const bool appends = (::fcntl(source.get(), F_GETFL) & O_APPEND) != 0;
+      const off_t at = appends && ::fstat(source.get(), &status) == 0 ? status.st_size
+                                                                      : ::lseek(source.get(), 0, SEEK_CUR);
+      const auto used = static_cast<std::uint64_t>(std::max<off_t>(at, 0));
+      if (used >= *most_bytes) {
+        errno = EFBIG;
+        return -1;
+      }
+      bytes = bytes.substr(0, *most_bytes - used);
+    }
+    return ::write(device.is_open() ? device.native_handle() : source.get(), bytes.data(), bytes.size());
+  }
+
   asio::awaitable<bool> write_out(std::string_view bytes) {
     while (!bytes.empty()) {
-      const ssize_t n =
-          ::write(device.is_open() ? device.native_handle() : source.get(), bytes.data(), bytes.size());
+      const ssize_t n = write_some(bytes);
       if (n >= 0) {
         bytes.remove_prefix(static_cast<std::size_t>(n));
       } else if (errno == EAGAIN) {
@@ -164,16 +190,18 @@ struct descriptor_relay::impl : std::enable_shared_from_this<impl> {
   bool is_terminal = false;
   off_t position = -1;  // where the caller was; -1: it has none, or is written
   off_t passed = 0;
-  unique_fd inside;         // the command's end of the pipe
-  stream pipe, device;      // device: what has no position, and may have to be waited for
-  asio::steady_timer idle;  // of one in the background; of finish()
+  std::optional<std::uint64_t> most_bytes;  // of a regular file that is written
+  unique_fd inside;                         // the command's end of the pipe
+  stream pipe, device;                      // device: what has no position, and may have to be waited for
+  asio::steady_timer idle;                  // of one in the background; of finish()
   bool started = false, stopped = false, pumping = false, abandoned = false;
   std::optional<error> failure;
 };
 
 descriptor_relay::descriptor_relay() = default;
 
-result<std::unique_ptr<descriptor_relay>> descriptor_relay::open(asio::any_io_executor executor, int fd) {
+result<std::unique_ptr<descriptor_relay>> descriptor_relay::open(asio::any_io_executor executor, int fd,
+                                                                 std::optional<std::uint64_t> most_bytes) {
   std::unique_ptr<descriptor_relay> relay(new descriptor_relay);
   relay->impl_ = std::make_shared<impl>(executor);
   impl& self = *relay->impl_;
@@ -184,11 +212,16 @@ result<std::unique_ptr<descriptor_relay>> descriptor_relay::open(asio::any_io_ex
   struct stat status {};
   if (::fstat(fd, &status) != 0) return system_error("fstat", "", errno);
   const bool is_device = S_ISCHR(status.st_mode);
+  if (fd != 0 && S_ISREG(status.st_mode)) self.most_bytes = most_bytes;
   if (fd == 0 && !is_device) self.position = ::lseek(fd, 0, SEEK_CUR);
   if (is_device || (fd == 0 && self.position < 0)) {
     unique_fd own = self.is_terminal ? reopen_terminal(fd) : unique_fd(::fcntl(fd, F_DUPFD_CLOEXEC, 3));
     if (!own) return system_error("open again", fd == 0 ? "standard input" : "a standard output", errno);
-    self.device.assign(own.release());
+    asio_error failure;
+    self.device.assign(own.get(), failure);
+    if (failure)
+      return system_error("watch", fd == 0 ? "standard input" : "a standard output", failure.value());
+    own.release();
   }
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return system_error("pipe2", "", errno);
@@ -236,7 +269,8 @@ asio::awaitable<void> descriptor_relay::finish() {
   if (self.number == 0) {
     self.stopped = true;
     int left = 0;
-    if (self.position >= 0 && ::ioctl(self.inside.get(), FIONREAD, &left) == 0)
+    const bool is_ours = self.position >= 0 && ::lseek(self.source.get(), 0, SEEK_CUR) == self.position;
+    if (is_ours && ::ioctl(self.inside.get(), FIONREAD, &left) == 0)
       ::lseek(self.source.get(), self.position + self.passed - left, SEEK_SET);
     co_return;
   }

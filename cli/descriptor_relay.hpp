@@ -14,6 +14,7 @@
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
+#include <cstdint>
 #include <memory>
 #include <optional>
 
@@ -27,19 +28,23 @@ enum class hand_over {
   as_it_is,  // pipes and sockets, which are nothing but streams; what ccbox-init refuses
   null,      // /dev/null: the enclosure has its own
   relayed,   // files, devices, terminals
+  refused,   // what is more than a stream and cannot be copied: O_PATH, pidfds, eventfds and the like
 };
 hand_over how_to_hand_over(int fd);
 bool is_same_file(int fd, int other);
 
 class descriptor_relay {
  public:
-  // `fd`: 0 is read, 1 and 2 are written.
-  static result<std::unique_ptr<descriptor_relay>> open(boost::asio::any_io_executor executor, int fd);
+  // `fd`: 0 is read, 1 and 2 are written. A file is written up to `most_bytes`, as RLIMIT_FSIZE has it.
+  static result<std::unique_ptr<descriptor_relay>> open(boost::asio::any_io_executor executor, int fd,
+                                                        std::optional<std::uint64_t> most_bytes = {});
   ~descriptor_relay();
 
   result<unique_fd> command_end() const;  // before start(); a copy each time
   void start();                           // once the command has its end
-  // Call when the enclosure has ended: all that it wrote is in place then, and the position of what was read.
+  // Call when the enclosure has ended, for what is read last: all that it wrote is in place then, and the
+  // position of what was read. One that moved meanwhile (an output shares it, another reader) is left as it
+  // is.
   boost::asio::awaitable<void> finish();
   void abandon();  // finish() waits no longer: a terminal takes nothing more
   // What could not be read or written, and why.

@@ -1,7 +1,6 @@
 #include "runner.hpp"
 
 #include <fcntl.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -113,8 +112,9 @@ class runner {
     co_await session_->destroy(0);
     finishing_ = true;
     if (relay_) co_await relay_->finish();
-    for (const auto& relay : stream_relays_)
-      if (relay) co_await relay->finish();
+    // Standard input last: an output may share its position.
+    for (const std::size_t fd : {1, 2, 0})
+      if (const auto& relay = stream_relays_[fd]) co_await relay->finish();
     if (request_.json || !request_.quiet) co_await subscription_.drained();
     if (!request_.quiet && !request_.json) write_all(STDERR_FILENO, refusals_.text());
     if (stop_signal_) co_return exit_signal_base + stop_signal_;
@@ -204,6 +204,11 @@ class runner {
       case hand_over::as_it_is:
         to_command = unique_fd(::fcntl(fd, F_DUPFD_CLOEXEC, 3));
         return to_command ? result<void>{} : result<void>(system_error("fcntl", "", errno));
+      case hand_over::refused:
+        return error{
+            error_code::invalid_argument,
+            "descriptor " + std::to_string(fd) + " is neither a stream nor something to copy from or to",
+            "hand in a pipe, a file, a terminal or a connected Unix socket"};
       case hand_over::relayed:
         break;
     }
@@ -211,24 +216,14 @@ class runner {
     const bool shared = fd == 2 && stream_relays_[1] && is_same_file(1, 2);
     auto& relay = stream_relays_[static_cast<std::size_t>(shared ? 1 : fd)];
     if (!shared) {
-      auto opened = descriptor_relay::open(io_.get_executor(), fd);
+      auto opened = descriptor_relay::open(io_.get_executor(), fd, request_.spec.limits.file_size_bytes);
       if (!opened) return opened.error();
       relay = std::move(*opened);
     }
-    if (fd > 0) limit_own_files();
     auto end = relay->command_end();
     if (!end) return end.error();
     to_command = std::move(*end);
     return {};
-  }
-
-  // A redirected output is a file that the command writes, although this process does it.
-  void limit_own_files() const {
-    rlimit limit{};
-    const auto most = request_.spec.limits.file_size_bytes;
-    if (!most || ::getrlimit(RLIMIT_FSIZE, &limit) != 0) return;
-    limit.rlim_cur = std::min<rlim_t>(limit.rlim_cur, *most);
-    ::setrlimit(RLIMIT_FSIZE, &limit);
   }
 
   asio::awaitable<void> watch_signals() {

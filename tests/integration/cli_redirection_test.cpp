@@ -95,6 +95,38 @@ TEST_CASE("a redirected output counts for the limit of file sizes") {
   CHECK(read_file(work / "big").size() == 65536);
 }
 
+TEST_CASE("the limit of file sizes is for what the command writes, and counts what was there") {
+  const temporary_directory work;
+  work.write("log", std::string(1000, 'x'));
+  script(work, "$ccbox sh -c 'echo 12345678901234567890123456789' >> log", true, {"--file-size", "1024"});
+  CHECK(read_file(work / "log").size() == 1024);
+  // ccbox's own message goes to a file that is longer.
+  work.write("messages", std::string(5000, 'x'));
+  script(work, "$ccbox yes > big 2>> messages", true, {"--file-size", "1024"});
+  CHECK(read_file(work / "big").size() == 1024);
+  CHECK(contains(read_file(work / "messages"), "write to standard output: File too large"));
+}
+
+TEST_CASE("a position that input and output share is left where the output ends") {
+  const temporary_directory work;
+  work.write("both", "0123456789");
+  script(work, "{ $ccbox sh -c 'head -c 200000 /dev/zero | tr \"\\0\" x'; printf TAIL; } 0<>both 1>&0");
+  CHECK(read_file(work / "both").size() == 200004);
+  CHECK(read_file(work / "both").ends_with("xTAIL"));
+}
+
+TEST_CASE("descriptors that are more than a stream and cannot be copied are refused with the reason") {
+  const temporary_directory work;
+  const std::string start = "python3 -c 'import os, subprocess, sys; fd = ";
+  const std::string rest = "; sys.exit(subprocess.run(sys.argv[1:], stdin=fd).returncode)' $ccbox true";
+  for (const auto* made : {"os.open(\"/etc/passwd\", os.O_PATH)", "os.pidfd_open(os.getpid())"}) {
+    CAPTURE(made);
+    const auto done = script(work, start + made + rest);
+    CHECK(done.code == 125);
+    CHECK(contains(done.err, "ccbox: error: descriptor 0 is neither a stream nor"));
+  }
+}
+
 TEST_CASE("backend none hands redirected files over as they are") {
   const temporary_directory work;
   run_options how = in(work);
