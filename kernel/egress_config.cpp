@@ -69,6 +69,17 @@ std::string skeleton(const std::vector<std::string_view>& lines) {
   return out;
 }
 
+// What two spellings of one destination have in common: case and the root's dot mean nothing.
+std::string folded(std::string_view pattern) {
+  std::string out;
+  for (std::size_t i = 0; i < pattern.size(); ++i) {
+    const char c = pattern[i];
+    const bool is_root = c == '.' && (i + 1 == pattern.size() || pattern[i + 1] == ':');
+    if (!is_root) out += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  }
+  return out;
+}
+
 bool is_word(std::string_view name) {
   return !name.empty() && name.front() >= 'a' && name.front() <= 'z' &&
          std::all_of(name.begin(), name.end(), [](char c) {
@@ -124,7 +135,7 @@ class reader {
       if (words.empty() || words.front() == '#') continue;
       auto entry = read_entry(words, line);
       if (!entry) return entry.error();
-      const auto [first, fresh] = seen.emplace(entry->pattern, line);
+      const auto [first, fresh] = seen.emplace(folded(entry->pattern), line);
       if (!fresh)
         return error_at(line, "a second entry for " + quoted(entry->pattern) + ", first at line " +
                                   std::to_string(first->second));
@@ -262,16 +273,22 @@ class reader {
   }
 
   result<void> read_limits(const yaml_value& value) {
-    const std::initializer_list<std::string_view> known = {
-        "max_tunnels",     "max_pending",   "connect_timeout_ms", "head_timeout_ms",
-        "idle_timeout_ms", "life_limit_ms", "resolve_timeout_ms"};
-    if (auto fine = value.require_keys(known); !fine) return fine;
-    for (const auto key : known) {
+    if (auto fine = value.require_keys({"max_tunnels", "max_pending", "connect_timeout_ms", "head_timeout_ms",
+                                        "idle_timeout_ms", "life_limit_ms", "resolve_timeout_ms"});
+        !fine)
+      return fine;
+    // The plugin's own ranges, so that what it would refuse at a launch is refused here, with its line.
+    constexpr std::int64_t most = 65536, week_ms = 7LL * 24 * 3600 * 1000;
+    constexpr std::pair<std::string_view, std::int64_t> known[] = {
+        {"max_tunnels", most},          {"max_pending", most},        {"connect_timeout_ms", week_ms},
+        {"head_timeout_ms", week_ms},   {"idle_timeout_ms", week_ms}, {"life_limit_ms", week_ms},
+        {"resolve_timeout_ms", week_ms}};
+    for (const auto& [key, highest] : known) {
       if (!value.has(key)) continue;
       const auto number = value[key].as_integer();
       if (!number) return number.error();
-      if (*number < 1 || *number > 1'000'000'000)
-        return value[key].error_here(std::string(key) + " must be between 1 and 1000000000");
+      if (*number < 1 || *number > highest)
+        return value[key].error_here(std::string(key) + " must be between 1 and " + std::to_string(highest));
       out_.options.emplace_back(key, std::to_string(*number));
     }
     return {};

@@ -119,6 +119,10 @@ TEST_CASE("an entry without a reason, one listed twice, and a group without what
     return with_baseline("  llm:\n    why: x\n    domains: |\n" + lines);
   };
   check_refused(group("      a.test\n"), "e.yaml:5: 'a.test' has no reason");
+  for (const auto* same : {"A.Test", "a.test."})
+    check_refused(group("      a.test one\n      " + std::string(same) + " two\n"),
+                  "e.yaml:6: a second entry for '" + std::string(same) + "', first at line 5");
+  check_refused(group("      a.test:443 one\n      a.test.:443 two\n"), "e.yaml:6: a second entry for");
   check_refused(group("      a.test one\n      a.test two\n"),
                 "e.yaml:6: a second entry for 'a.test', first at line 5");
   check_refused(with_baseline("  llm:\n    domains: |\n      a.test b\n"), "group 'llm' has no 'why'");
@@ -178,6 +182,8 @@ TEST_CASE("settings that make no sense are errors") {
         {"upstream: 'http://u:p@proxy.test:3128'", "has a user name or password in it"},
         {"upstream_credentials_file: creds", "is no absolute path"},
         {"limits: {max_tunnels: 0}", "must be between 1 and"},
+        {"limits: {max_tunnels: 65537}", "must be between 1 and 65536"},
+        {"limits: {connect_timeout_ms: 604800001}", "must be between 1 and 604800000"},
         {"limits: {max_tunnels: -1}", "must be between 1 and"},
         {"limits: {max_tunnels: many}", "expected a whole number"},
         {"allowed_resolved_ranges: 10.0.0.0/8 x", "are no literal block"}})
