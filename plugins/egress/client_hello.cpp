@@ -117,7 +117,14 @@ hello_peek peek_client_hello(std::string_view bytes) {
       const auto body_size = reader(std::string_view(message).substr(1)).number(3);
       if (body_size > max_client_hello_bytes) return {state::malformed, {}};
       const auto body = std::string_view(message).substr(message_header_bytes, body_size);
-      if (body.size() == body_size) return read_hello(body);
+      if (body.size() == body_size) {
+        // Nothing may share its last record: servers differ in what they make of that.
+        if (message.size() != message_header_bytes + body_size || content.size() != size)
+          return {state::malformed, {}};
+        auto out = read_hello(body);
+        out.size = at + record_header_bytes + size;
+        return out;
+      }
     }
     if (content.size() < size) break;
     at += record_header_bytes + size;

@@ -20,7 +20,8 @@ struct hello_peek {
     named,
   };
   state what = state::need_more;
-  std::string name;  // named: as on the wire, any bytes; canonicalise before comparing
+  std::string name;      // named: as on the wire, any bytes; canonicalise before comparing
+  std::size_t size = 0;  // named, no_name: of the records that hold it
 };
 
 constexpr std::size_t max_client_hello_bytes = 16 * 1024 + 5;  // what is no whole hello by then is malformed

@@ -33,11 +33,12 @@ tunnel::tunnel(worker& where, side client, side origin, tunnel_limits limits, st
   if (check_ && !check_->needed()) check_.reset();
   up_.from = down_.to = &client_;
   up_.to = down_.from = &origin_;
-  up_.pending = std::move(client.early);
+  (check_ ? held_ : up_.pending) = std::move(client.early);
   down_.pending = std::move(origin.early);
   up_.bytes = up_.pending.size();
   down_.bytes = down_.pending.size();
   // Room for a whole head comes with them; an idle tunnel would hold it until its end.
+  held_.shrink_to_fit();
   up_.pending.shrink_to_fit();
   down_.pending.shrink_to_fit();
   worker_.pipes().enter();
@@ -93,37 +94,44 @@ void tunnel::wait(direction& d, stream_socket& socket, asio::socket_base::wait_t
 }
 
 tunnel::progress tunnel::step(direction& d) {
-  if (check_ && &d == &up_) return gather(d);
   if (!d.pending.empty()) return send_pending(d);
+  if (check_ && &d == &up_) return gather(d);
   if (d.in_pipe > 0) return empty_pipe(d);
   if (d.from_ended) {
     ::shutdown(d.to->native_handle(), SHUT_WR);
     return progress::finished;
   }
-  return d.bulk ? fill_pipe(d) : copy(d);
+  const bool read_by_check = check_ && &d == &down_ && check_->watching();
+  return d.bulk && !read_by_check ? fill_pipe(d) : copy(d);
 }
 
 tunnel::progress tunnel::gather(direction& d) {
-  auto verdict = d.pending.empty() ? sni_check::verdict::wait : check_->look(d.pending);
-  // Half a hello and no more to come: no server can answer it.
-  if (verdict == sni_check::verdict::wait && d.from_ended) verdict = sni_check::verdict::pass;
-  if (verdict == sni_check::verdict::wait) {
+  const auto noted = check_->note();
+  const auto verdict = check_->look(held_);
+  if (verdict == sni_check::verdict::wait && !d.from_ended) {
     auto& scratch = worker_.scratch();
     const auto n = receive_now(d.from->native_handle(), scratch.data(), small_bytes);
     if (n < 0) return would_block(errno) ? progress::wait_read : progress::broken;
     d.from_ended = n == 0;
-    d.pending.append(scratch.data(), static_cast<std::size_t>(n));
-    d.bytes += static_cast<std::size_t>(n);
+    held_.append(scratch.data(), static_cast<std::size_t>(n));
     return progress::again;
   }
-  const auto check = std::move(*check_);
-  check_.reset();
-  if (!check.note().empty() && then_.sni_noted) then_.sni_noted(check);
-  if (verdict == sni_check::verdict::pass) return progress::again;
-  send_now(d.from->native_handle(), sni_check::alert);
-  refused_ = true;
-  finish(true);
-  return progress::finished;
+  if (check_->note() != noted && then_.sni_noted) then_.sni_noted(*check_);
+  if (verdict == sni_check::verdict::refuse) {
+    send_now(d.from->native_handle(), sni_check::alert);
+    refused_ = true;
+    finish(true);
+    return progress::finished;
+  }
+  // Half a hello and no more to come: no server can answer it.
+  const bool unanswerable = verdict == sni_check::verdict::wait;
+  const auto size = unanswerable ? held_.size() : check_->passed();
+  d.pending.assign(held_, 0, size);
+  held_.erase(0, size);
+  d.bytes += size;
+  held_.shrink_to_fit();
+  if (unanswerable || check_->over()) check_.reset();
+  return progress::again;
 }
 
 tunnel::progress tunnel::send_pending(direction& d) {
@@ -147,6 +155,7 @@ tunnel::progress tunnel::copy(direction& d) {
     return progress::again;
   }
   const std::string_view got(scratch.data(), static_cast<std::size_t>(n));
+  if (check_ && &d == &down_ && check_->watching()) check_->origin_sent(got);
   d.bytes += got.size();
   d.bulk = got.size() == small_bytes;
   const auto sent = send_now(d.to->native_handle(), got);

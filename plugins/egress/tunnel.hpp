@@ -3,8 +3,8 @@
 // Each direction ends by itself: a FIN becomes a FIN on the other side. After the first one the tunnel lasts
 // as long as data flows, and half_closed without. A broken side resets the other, so that nobody takes a part
 // for the whole. Bulk data goes through a pipe (splice) that is lent while it flows; an idle tunnel holds two
-// sockets and this object. While the SNI check waits, what the client sends is held back; what the origin
-// sends is not.
+// sockets and this object. What the client sends and the SNI check has not passed is held back; what the
+// origin sends is not.
 //
 // Shared: alive until it is over; `ended` is called once, then. On one worker's thread.
 #pragma once
@@ -31,7 +31,7 @@ struct tunnel_limits {
 struct tunnel_end {
   std::uint64_t bytes_up = 0, bytes_down = 0;
   std::chrono::milliseconds took{0};
-  bool refused = false;  // by the SNI check: nothing of the client's was forwarded
+  bool refused = false;  // by the SNI check: no hello that it refused was forwarded
 };
 
 class tunnel : public std::enable_shared_from_this<tunnel> {
@@ -80,6 +80,7 @@ class tunnel : public std::enable_shared_from_this<tunnel> {
   direction up_, down_;
   const tunnel_limits limits_;
   std::optional<sni_check> check_;
+  std::string held_;  // of the client, not passed by the check
   callbacks then_;
   deadline limit_;
   std::chrono::steady_clock::time_point started_, active_;

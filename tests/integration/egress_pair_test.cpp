@@ -50,6 +50,12 @@ std::string hello_with_name(const std::string& name) {
   return std::string("\x16\x03\x01", 3) + u16(handshake.size()) + handshake;
 }
 
+// With the random that asks for another hello, or any.
+std::string server_hello(const std::string& random) {
+  return std::string("\x16\x03\x03\x00\x2a\x02\x00\x00\x26\x03\x03", 11) + random +
+         std::string("\x00\x13\x01\x00", 4);
+}
+
 }  // namespace
 
 TEST_CASE("CONNECT to an allowed name is a tunnel both ways") {
@@ -154,6 +160,47 @@ TEST_CASE("TLS to another name than the tunnel's is refused before a byte of it 
   CHECK(client.read_all() == std::string("\x15\x03\x03\x00\x02\x02\x70", 7));
   CHECK(has(pair.denials(1).at(0), R"("protocol":"sni","host":"a.test")"));
   CHECK(has(pair.denials(1).at(0), R"("reason":"sni-mismatch")"));
+}
+
+TEST_CASE("another name in the second hello that a TLS server asks for is refused") {
+  const auto hello = hello_with_name("a.test");
+  const auto retry = server_hello(
+      "\xcf\x21\xad\x74\xe5\x9a\x61\x11\xbe\x1d\x8c\x02\x1e\x65\xb8\x91"
+      "\xc2\xa2\x11\x16\x7a\xbb\x8c\x5e\x07\x9e\x09\xe2\xc8\xa8\x33\x9c");
+  test::tcp_origin origin([&](tcp_peer& peer) {
+    CHECK(peer.read_exactly(hello.size()) == hello);
+    peer.send(retry);
+    CHECK(peer.read_all() == "");
+  });
+  running_pair pair(running_pair::allowing({"a.test" + port_text(origin.port())}));
+  pair.dns().set("a.test", {{"127.0.0.1"}});
+  auto client = pair.http();
+  running_pair::connect(client, "a.test" + port_text(origin.port()));
+  client.send(hello);
+  CHECK(client.read_exactly(retry.size()) == retry);
+  client.send_byte_by_byte(hello_with_name("other.test"));
+  CHECK(client.read_all() == std::string("\x15\x03\x03\x00\x02\x02\x70", 7));
+  CHECK(has(pair.denials(1).at(0), R"("reason":"sni-mismatch")"));
+}
+
+TEST_CASE("after a TLS server's answer a tunnel carries whatever it is given, in bulk too") {
+  const auto hello = hello_with_name("a.test");
+  const auto answer = server_hello(std::string(32, 'r'));
+  const std::string bulk(1 << 20, '\x16');
+  test::tcp_origin origin([&](tcp_peer& peer) {
+    CHECK(peer.read_exactly(hello.size()) == hello);
+    peer.send(answer + bulk);
+    CHECK(peer.read_exactly(bulk.size()) == bulk);
+    peer.send("served");
+  });
+  running_pair pair(running_pair::allowing({"a.test" + port_text(origin.port())}));
+  pair.dns().set("a.test", {{"127.0.0.1"}});
+  auto client = pair.http();
+  running_pair::connect(client, "a.test" + port_text(origin.port()));
+  client.send(hello);
+  CHECK(client.read_exactly(answer.size() + bulk.size()).ends_with(bulk));
+  client.send(bulk);
+  CHECK(client.read_exactly(6) == "served");
 }
 
 TEST_CASE("a warning in front of the hello hides no name") {
