@@ -57,10 +57,11 @@ void reset_on_close(int fd) {
 }
 
 void set_stream_options(int fd) {
-  const int on = 1, idle_s = 60;
+  const int on = 1, idle_s = 60, most_unsent = static_cast<int>(most_unsent_bytes);
   ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   ::setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
   ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
+  ::setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &most_unsent, sizeof most_unsent);
 }
 
 task<bool> send_all(stream_socket& socket, std::string_view text) {

@@ -39,7 +39,9 @@ liveness look(int fd);
 // The next close() resets the connection instead of ending it in order: the peer sees that something is
 // missing.
 void reset_on_close(int fd);
-// TCP_NODELAY, and keep-alive after 60 s. Accepted sockets have these from their listener.
+// What a socket takes beyond what its peer's window lets it send. The system's own bound is megabytes.
+constexpr std::size_t most_unsent_bytes = 256 * 1024;
+// TCP_NODELAY, keep-alive after 60 s, and most_unsent_bytes. Accepted sockets have these from their listener.
 void set_stream_options(int fd);
 
 // All of `text`; false: the peer is gone or the socket was closed meanwhile.
