@@ -180,7 +180,9 @@ result<policy_config> parse_document(const yaml_value& root, const std::string& 
     return known.error();
   // A section that is gone by accident would be a hole; one that is empty on purpose says so.
   for (const auto key : {"required", "environment", "max_existing_matches"})
-    if (!root.has(key)) return root.error_here("missing section '" + std::string(key) + "'");
+    if (!root.has(key))
+      return root.error_here("missing section '" + std::string(key) + "'",
+                             "copy it from the policy.yaml that ccbox is installed with");
   if (auto required = parse_required(root["required"], out); !required) return required.error();
   for (const auto& s : sections) {
     if (!root.has(s.key))

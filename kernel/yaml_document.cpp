@@ -247,8 +247,23 @@ std::string_view kind_name(kind type) {
 }
 
 error wrong_type(const yaml_value& value, std::string_view wanted) {
-  return value.error_here("expected " + std::string(wanted) + ", found " +
-                          std::string(kind_name(value.type())));
+  const std::string hint = wanted == "a list"
+                               ? "write [VALUE, …], or each value on a line of its own after `- `"
+                           : wanted == "a mapping" ? "write `KEY: VALUE`, each on a line of its own"
+                                                   : "";
+  return value.error_here(
+      "expected " + std::string(wanted) + ", found " + std::string(kind_name(value.type())), hint);
+}
+
+// The parser says of a tab that something ends too early.
+std::string hint_at_tabs(std::string_view text, int last_line) {
+  for (int line = 1; line <= last_line && !text.empty(); ++line) {
+    const auto indentation = text.substr(0, text.find_first_not_of(" \t"));
+    if (indentation.find('\t') != std::string_view::npos)
+      return "line " + std::to_string(line) + " begins with a tab: YAML forbids tabs for indentation";
+    text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
+  }
+  return {};
 }
 
 }  // namespace
@@ -378,7 +393,8 @@ result<yaml_value> load_yaml_text(std::string_view text, const std::string& name
   } catch (const refused& r) {
     return r.reason;
   } catch (const YAML::Exception& e) {
-    return refusal(e.mark.is_null() ? *file : place(*file, position_of(e.mark)), printable(e.msg));
+    return refusal(e.mark.is_null() ? *file : place(*file, position_of(e.mark)), printable(e.msg),
+                   e.mark.is_null() ? std::string() : hint_at_tabs(text, position_of(e.mark).line));
   } catch (const std::exception& e) {
     return refusal(*file, "cannot be parsed: " + printable(e.what()));
   }

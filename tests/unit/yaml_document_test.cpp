@@ -262,3 +262,14 @@ TEST_CASE("what the YAML parser shows of the text is escaped like everything els
     CHECK(printable(value.error().what) == value.error().what);
   }
 }
+
+TEST_CASE("an indentation by tabs and a value of the wrong kind come with a hint") {
+  const auto hint_of = [](const auto& value) { return value ? std::string("accepted") : value.error().hint; };
+  for (const std::string text : {"a:\n  b: 1\n\tc: 2\n", "a:\n  b: 1\n  \tc: 2\nd: [\n"})
+    CHECK(hint_of(load_yaml_text(text, "a.yaml")) ==
+          "line 3 begins with a tab: YAML forbids tabs for indentation");
+  CHECK(hint_of(load_yaml_text("a: [1\nb: 2\n", "a.yaml")) == "");
+  const auto root = parsed("a: 1\n");
+  CHECK(hint_of(root["a"].items()).find("[VALUE, ") != std::string::npos);
+  CHECK(hint_of(root["a"].members()).find("`KEY: VALUE`") != std::string::npos);
+}
