@@ -1,7 +1,10 @@
-// check_path: what a policy says of one path. It looks at the host for symbolic links only.
+// check_path: what a policy says of one path. It looks at the host for symbolic
+// links, and for whether there is anything at all.
 #include <limits.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <algorithm>
+#include <cerrno>
 #include <optional>
 
 #include "glob.hpp"
@@ -212,6 +215,13 @@ class path_question {
     });
   }
 
+  // Only what is certain: a directory that may not be searched hides what is in it.
+  bool is_missing() const {
+    const auto host = binds_only_ ? view_.host_path(path_) : std::optional<std::string>(path_);
+    struct stat status {};
+    return host && ::lstat(host->c_str(), &status) != 0 && (errno == ENOENT || errno == ENOTDIR);
+  }
+
   void explain() {
     std::string& text = out_.explanation;
     text = quoted(path_);
@@ -233,6 +243,7 @@ class path_question {
       text += " can be read and written";
     else
       text += " can be read, not written";
+    if (!unconfined_ && is_missing()) text += ", but nothing is there";
     if (!out_.deciding_rules.empty()) {
       const auto& r = policy_.rules[out_.deciding_rules.back()];
       text += ": " + r.reason;

@@ -115,7 +115,7 @@ TEST_CASE("each answer names the rule that decides it") {
 
   auto answer = check_path(p, bench.work + "/new");
   CHECK(deciding(p, answer).kind == rule_kind::mount);
-  CHECK(contains(answer.explanation, "can be read and written: bindMounts[0]"));
+  CHECK(contains(answer.explanation, "can be read and written, but nothing is there: bindMounts[0]"));
 
   answer = check_path(p, bench.work + "/p/x");
   CHECK(deciding(p, answer).origin == rule_origin::protected_path);
