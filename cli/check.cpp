@@ -103,7 +103,7 @@ int check_command(const words& arguments) {
   if (!context) return report(context.error());
   context->ticketing = wanted.ticketing;
   auto compiled = compile_policy(sandbox->spec, context->host, context->config, context->sources());
-  if (!compiled) return report(compiled.error());
+  if (!compiled) return report(sandbox->origins.translated(compiled.error()));
 
   const path_answer answer = check_path(*compiled, *path);
   if (as_json)

@@ -1,5 +1,8 @@
 #include "context.hpp"
 
+#include <climits>
+#include <cstdlib>
+
 #include <sys/stat.h>
 
 #include "log.hpp"
@@ -63,7 +66,9 @@ std::vector<std::string> as_arguments(const config_options& options, const host_
   std::vector<std::string> out;
   const auto add = [&](const char* name, const std::optional<std::string>& file) {
     if (!file) return;
-    const auto path = absolute_path(*file, host);
+    auto path = absolute_path(*file, host);
+    char resolved[PATH_MAX];
+    if (path && ::realpath(path->c_str(), resolved)) path = std::string(resolved);
     out.insert(out.end(), {name, path ? *path : *file});
   };
   add("--plugins", options.plugins);

@@ -34,7 +34,9 @@ int explain_command(const words& arguments) {
   if (!context) return report(context.error());
   (*context)->ticketing = wanted.ticketing;
   auto explained = explain_launch(**context, sandbox->spec);
-  if (!explained) return report(explained.error());
+  if (!explained) return report(sandbox->origins.translated(explained.error()));
+  for (std::string& warning : warnings_about(*sandbox, (*context)->config.environment))
+    explained->rules.warnings.push_back(std::move(warning));
   for (const auto& [name, value] : sandbox->env) {
     auto& names = explained->env_names;
     if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);

@@ -4,6 +4,7 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <algorithm>
+#include <set>
 #include <utility>
 
 namespace ccbox {
@@ -66,6 +67,7 @@ void option_parser::list(const std::string& names, std::vector<std::string>& out
 
 result<std::vector<std::string>> option_parser::parse(const std::vector<std::string>& arguments) {
   std::vector<std::string> options, words;
+  std::set<const CLI::Option*> given;
   auto next = arguments.begin();
   while (next != arguments.end()) {
     const std::string& word = *next;
@@ -88,6 +90,9 @@ result<std::vector<std::string>> option_parser::parse(const std::vector<std::str
     const CLI::Option* option = impl_->app.get_option_no_throw(option_name);
     if (!option) return impl_->usage_error("unknown option " + ccbox::quoted(option_name));
     const int values = option->get_items_expected_min();
+    if (values > 0 && option->get_multi_option_policy() == CLI::MultiOptionPolicy::Throw &&
+        !given.insert(option).second)
+      return impl_->usage_error(option_name + " is given twice");
     const bool attached = equals != std::string::npos || (!is_long && word.size() > 2);
     if (attached && (values != 1 || equals + 1 == word.size())) {
       return impl_->usage_error("option " + option_name + " takes " +

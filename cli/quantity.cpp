@@ -47,14 +47,16 @@ result<std::uint64_t> parse_size(std::string_view option, std::string_view text)
                                    {"T", t},
                                    {"TB", t},
                                    {"TiB", t}});
-  if (!bytes || *bytes < 1 || *bytes > 9e15)
-    return bad_value(option, text, "not a size", "such as 512M or 2G");
+  if (bytes && *bytes > 9e15)
+    return bad_value(option, text, "too large", "leave the option out for no limit");
+  if (!bytes || *bytes < 1) return bad_value(option, text, "not a size", "such as 512M or 2G");
   return static_cast<std::uint64_t>(*bytes);
 }
 
 result<std::uint64_t> parse_duration_ms(std::string_view option, std::string_view text) {
   const auto ms = scaled(text, {{"", 1e3}, {"ms", 1}, {"s", 1e3}, {"m", 6e4}, {"h", 3.6e6}, {"d", 8.64e7}});
-  if (!ms || *ms < 1 || *ms > 1e13) return bad_value(option, text, "not a time", "such as 90, 30s, 5m or 2h");
+  if (ms && *ms > 1e13) return bad_value(option, text, "too long", "leave the option out for no limit");
+  if (!ms || *ms < 1) return bad_value(option, text, "not a time", "such as 90, 30s, 5m or 2h");
   return static_cast<std::uint64_t>(*ms);
 }
 

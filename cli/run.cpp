@@ -41,6 +41,10 @@ int run_command(const words& arguments) {
   auto context = load_context(config, CCBOX_PROBE_QUICK, std::move(host));
   if (!context) return refuse(context.error());
   (*context)->ticketing = wanted.ticketing;
+  if (!request.quiet && !request.json)
+    for (const std::string& warning : warnings_about(*sandbox, (*context)->config.environment))
+      warn(warning);
+  request.origins = std::move(sandbox->origins);
   request.spec = std::move(sandbox->spec);
   request.env = std::move(sandbox->env);
   request.command = std::move(p.rest);

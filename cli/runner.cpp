@@ -101,7 +101,7 @@ class runner {
   asio::awaitable<int> whole_run(sandbox_port& port) {
     if (request_.json || !request_.quiet) subscribe();
     auto launched = co_await port.launch(request_.spec);
-    if (!launched) co_return refuse(explained(launched.error()));
+    if (!launched) co_return refuse(request_.origins.translated(explained(launched.error())));
     session_ = *launched;
     if (request_.json) announce_handle();
     if (!request_.quiet && !request_.json) {

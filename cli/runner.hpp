@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "context.hpp"
+#include "option_origins.hpp"
 #include "sandbox_spec.hpp"
 
 namespace ccbox {
@@ -19,6 +20,7 @@ struct run_request {
   sandbox_spec spec;
   std::vector<std::string> command;
   std::vector<std::pair<std::string, std::string>> env;
+  option_origins origins;  // for errors of the launch
   enum class pty_use { automatic, always, never } pty = pty_use::automatic;
   bool json = false;   // events as JSON lines on standard output, the handle first
   bool quiet = false;  // no warnings, and no lines about refused destinations

@@ -7,6 +7,7 @@
 
 #include "context.hpp"
 #include "default_bind.hpp"
+#include "environment.hpp"
 #include "quantity.hpp"
 #include "spec_source.hpp"
 
@@ -26,7 +27,8 @@ void declare(option_parser& parser, spec_options& o) {
                "chat (default), or review, plan, orchestrate: binds become read-only");
   parser.value("--backend", o.backend, "NAME", "native, microvm, none, or a backend plugin's name");
   parser.list("--without", o.without, "RULE", "Give up one rule, such as fs_name_deny");
-  parser.value("--spec", o.spec_file, "FILE", "Start from the sandbox spec in this JSON file");
+  parser.value("--spec", o.spec_file, "FILE",
+               "Start from the sandbox spec in this JSON file; - is standard input");
   parser.value("--spec-json", o.spec_json, "JSON", "Start from this sandbox spec");
   parser.value("--session", o.session, "ID", "Name of the session instead of a random one");
   parser.group("Environment and network");
@@ -45,6 +47,10 @@ void declare(option_parser& parser, spec_options& o) {
 
 namespace {
 
+std::string element(const char* list, std::size_t index) {
+  return std::string(list) + "[" + std::to_string(index) + "]";
+}
+
 // Host paths with `..` are resolved, because dropping a component in front of it would be wrong behind a
 // link.
 result<std::string> host_path(const std::string& path, const host_facts& host) {
@@ -57,7 +63,7 @@ result<std::string> host_path(const std::string& path, const host_facts& host) {
   return std::string(resolved);
 }
 
-result<void> add_mount(sandbox_spec& spec, const host_facts& host, const std::string& option,
+result<void> add_mount(requested_sandbox& wanted, const host_facts& host, const std::string& option,
                        const std::string& path, const std::string& guest, bool read_only) {
   if (path.empty())
     return bad_value(option, guest.empty() ? "" : ":" + guest, "an empty path", "name a file or directory");
@@ -67,11 +73,13 @@ result<void> add_mount(sandbox_spec& spec, const host_facts& host, const std::st
     return bad_value(option, path + ":" + guest, "the path inside must be absolute",
                      "a path that has a colon is given as --mount PATH GUEST ro|rw");
   }
-  spec.bind_mounts.push_back({*absolute, guest.empty() ? *absolute : guest, read_only});
+  auto& mounts = wanted.spec.bind_mounts;
+  wanted.origins.add(element("bindMounts", mounts.size()), option, path + (guest.empty() ? "" : ":" + guest));
+  mounts.push_back({*absolute, guest.empty() ? *absolute : guest, read_only});
   return {};
 }
 
-result<void> add_mounts(sandbox_spec& spec, const spec_options& options, const host_facts& host) {
+result<void> add_mounts(requested_sandbox& wanted, const spec_options& options, const host_facts& host) {
   for (const bool read_only : {false, true}) {
     const std::string option = read_only ? "--ro" : "--bind";
     for (const std::string& word : read_only ? options.read_only : options.bind) {
@@ -82,7 +90,7 @@ result<void> add_mounts(sandbox_spec& spec, const spec_options& options, const h
                          "a path that has a colon is given as --mount PATH GUEST ro|rw");
       }
       const std::string guest = colon == std::string::npos ? "" : word.substr(colon + 1);
-      if (auto ok = add_mount(spec, host, option, word.substr(0, colon), guest, read_only); !ok) return ok;
+      if (auto ok = add_mount(wanted, host, option, word.substr(0, colon), guest, read_only); !ok) return ok;
     }
   }
   for (std::size_t i = 0; i + 2 < options.mount.size(); i += 3) {
@@ -91,7 +99,7 @@ result<void> add_mounts(sandbox_spec& spec, const spec_options& options, const h
       return bad_value("--mount", access, "the third word is ro or rw", "--mount PATH GUEST ro|rw");
     }
     if (options.mount[i + 1].empty()) return bad_value("--mount", "", "the path inside is empty", {});
-    if (auto ok = add_mount(spec, host, "--mount", options.mount[i], options.mount[i + 1], access == "ro");
+    if (auto ok = add_mount(wanted, host, "--mount", options.mount[i], options.mount[i + 1], access == "ro");
         !ok) {
       return ok;
     }
@@ -100,12 +108,14 @@ result<void> add_mounts(sandbox_spec& spec, const spec_options& options, const h
 }
 
 // The current directory, unless that would hand over more than a project.
-result<void> bind_current_directory(sandbox_spec& spec, const host_facts& host) {
+result<void> bind_current_directory(requested_sandbox& wanted, const host_facts& host) {
   if (const auto why = why_not_bound_by_default(host)) {
     return error{error_code::invalid_argument, "nothing is bound, and " + *why,
                  "change to a project's directory, or name what may be written with --bind PATH"};
   }
   const std::string& directory = host.current_directory;
+  sandbox_spec& spec = wanted.spec;
+  wanted.origins.add(element("bindMounts", spec.bind_mounts.size()), "the current directory", directory);
   spec.bind_mounts.push_back({directory, directory, false});
   spec.guest_workdir = spec.guest_workdir.value_or(directory);
   return {};
@@ -182,7 +192,20 @@ result<requested_sandbox> build_request(const spec_options& options, const host_
                 : options.spec_json ? spec_from_json(*options.spec_json)
                                     : result<sandbox_spec>(fresh_spec());
   if (!source) return source.error();
-  sandbox_spec spec = std::move(*source);
+  requested_sandbox wanted{std::move(*source), {}, {}};
+  sandbox_spec& spec = wanted.spec;
+  option_origins& origins = wanted.origins;
+  const auto take = [&](const char* key, const char* option, const std::optional<std::string>& typed) {
+    if (typed) origins.add(key, option, *typed);
+  };
+  take("sessionId", "--session", options.session);
+  take("backend", "--backend", options.backend);
+  take("guestWorkdir", "--workdir", options.workdir);
+  take("limits.memoryBytes", "--memory", options.memory);
+  take("limits.cpus", "--cpus", options.cpus);
+  take("limits.processes", "--processes", options.processes);
+  take("limits.fileSizeBytes", "--file-size", options.file_size);
+  take("limits.wallTimeMs", "--timeout", options.timeout);
   if (options.session) spec.session_id = *options.session;
   if (options.backend) spec.backend = *options.backend;
   if (options.mode) {
@@ -195,30 +218,48 @@ result<requested_sandbox> build_request(const spec_options& options, const host_
   }
   if (options.workdir) spec.guest_workdir = *options.workdir;
   if (options.no_network) spec.network_enabled = false;
-  if (auto ok = add_mounts(spec, options, host); !ok) return ok.error();
-  for (const auto& [paths, list] : {std::pair{&options.protect, &spec.protected_paths},
-                                    std::pair{&options.state_dirs, &spec.runner_state_dirs},
-                                    std::pair{&options.exec_grants, &spec.exec_grant_roots}}) {
-    for (const std::string& path : *paths) {
-      auto absolute = host_path(path, host);
-      if (!absolute) return absolute.error();
-      list->push_back(*absolute);
+  if (auto ok = add_mounts(wanted, options, host); !ok) return ok.error();
+  struct list_option {
+    const char *key, *option;
+    const std::vector<std::string>& typed;
+    std::vector<std::string>& list;
+    bool paths;
+  };
+  for (const list_option& l :
+       {list_option{"protectedPaths", "--protect", options.protect, spec.protected_paths, true},
+        {"runnerStateDirs", "--state-dir", options.state_dirs, spec.runner_state_dirs, true},
+        {"execGrantRoots", "--exec-grant", options.exec_grants, spec.exec_grant_roots, true},
+        {"egressAllowlist", "--allow-domain", options.allow_domains, spec.egress_allowlist, false},
+        {"without", "--without", options.without, spec.without, false}}) {
+    for (const std::string& typed : l.typed) {
+      auto value = l.paths ? host_path(typed, host) : result<std::string>(typed);
+      if (!value) return value.error();
+      origins.add(element(l.key, l.list.size()), l.option, typed);
+      l.list.push_back(*value);
     }
   }
-  spec.egress_allowlist.insert(spec.egress_allowlist.end(), options.allow_domains.begin(),
-                               options.allow_domains.end());
   if (!options.ticketing.empty()) spec.capabilities.call_ticketing = true;
-  spec.without.insert(spec.without.end(), options.without.begin(), options.without.end());
   if (auto ok = add_limits(spec.limits, options); !ok) return ok.error();
   auto env = requested_environment(options, host);
   if (!env) return env.error();
 
+  wanted.env = std::move(*env);
   if (spec.bind_mounts.empty()) {
-    if (auto ok = bind_current_directory(spec, host); !ok) return ok.error();
+    if (auto ok = bind_current_directory(wanted, host); !ok) return ok.error();
   }
   default_workdir(spec, host);
-  if (auto ok = validate(spec); !ok) return ok.error();
-  return requested_sandbox{std::move(spec), std::move(*env)};
+  if (auto ok = validate(spec); !ok) return origins.translated(ok.error());
+  return wanted;
+}
+
+std::vector<std::string> warnings_about(const requested_sandbox& request, const environment_config& config) {
+  std::vector<dropped_variable> dropped;
+  strip_injection({request.env.begin(), request.env.end()}, config, &dropped);
+  std::vector<std::string> out;
+  for (const auto& variable : dropped)
+    out.push_back("--env " + variable.name + ": " + variable.reason +
+                  "; it is passed because it was named, and may change what programs run");
+  return out;
 }
 
 }  // namespace ccbox

@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "host.hpp"
+#include "option_origins.hpp"
 #include "option_parser.hpp"
+#include "policy_config.hpp"
 #include "result.hpp"
 #include "sandbox_spec.hpp"
 
@@ -26,9 +28,13 @@ void declare(option_parser& parser, spec_options& options);
 struct requested_sandbox {
   sandbox_spec spec;                                     // validated
   std::vector<std::pair<std::string, std::string>> env;  // --env, on top of the sanitised environment
+  option_origins origins;                                // for errors of the launch
 };
 
 // Reads --spec; options add to lists and replace single values of it. Errors name the option.
 result<requested_sandbox> build_request(const spec_options& options, const host_facts& host);
+
+// What a person is told about variables of --env that would be dropped had they not been named.
+std::vector<std::string> warnings_about(const requested_sandbox& request, const environment_config& config);
 
 }  // namespace ccbox

@@ -22,11 +22,13 @@ constexpr std::size_t max_spec_bytes = 1 << 20;
 // Files and pipes that somebody writes to (`--spec <(…)`); never more than the limit.
 result<std::string> read_spec_file(const std::string& path) {
   // O_NONBLOCK: opening a FIFO must not wait for its writer.
-  unique_fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+  const bool is_input = path == "-";
+  unique_fd file(is_input ? ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)
+                          : ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
   if (!file) return system_error("open", path, errno, "--spec names a JSON file with a sandbox spec");
   struct stat status {};
   if (::fstat(file.get(), &status) != 0) return system_error("fstat", path, errno);
-  if (!S_ISREG(status.st_mode) && !S_ISFIFO(status.st_mode)) {
+  if (!S_ISREG(status.st_mode) && !S_ISFIFO(status.st_mode) && !(is_input && S_ISSOCK(status.st_mode))) {
     return bad_value("--spec", path, S_ISDIR(status.st_mode) ? "is a directory" : "is not a file",
                      "name a JSON file with a sandbox spec");
   }
@@ -34,7 +36,7 @@ result<std::string> read_spec_file(const std::string& path) {
   char buffer[65536];
   for (;;) {
     const ssize_t n = ::read(file.get(), buffer, sizeof buffer);
-    if (n == 0 && text.empty() && S_ISFIFO(status.st_mode))
+    if (n == 0 && text.empty() && !is_input && S_ISFIFO(status.st_mode))
       return bad_value("--spec", path, "nobody writes to it", "name a JSON file with a sandbox spec");
     if (n == 0) return text;
     if (n < 0 && errno == EINTR) continue;

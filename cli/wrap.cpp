@@ -22,6 +22,9 @@ int wrap_command(const words& arguments) {
       "values: treat the answer as secret.",
       word_form::command);
   declare(parser, wanted);
+  bool quiet = false;
+  parser.group("Output");
+  parser.flag("-q,--quiet", quiet, "Print no warnings");
   declare(parser, config);
   parsed p = parse_or_report(parser, arguments, {{"COMMAND"}, true, "ccbox wrap -- make test"});
   if (p.finished) return p.exit_code;
@@ -43,9 +46,12 @@ int wrap_command(const words& arguments) {
   (*context)->ticketing = wanted.ticketing;
   sandbox_manager manager((*context)->shared(), self, std::move(again));
   auto wrapped = manager.wrap(p.rest, sandbox->spec);
-  if (!wrapped) return report(wrapped.error());
-  for (const std::string& warning : wrapped->warnings)
-    warn(warning);
+  if (!wrapped) return report(sandbox->origins.translated(wrapped.error()));
+  std::vector<std::string> warnings = wrapped->warnings;
+  for (std::string& warning : warnings_about(*sandbox, (*context)->config.environment))
+    warnings.push_back(std::move(warning));
+  for (const std::string& warning : warnings)
+    if (!quiet) warn(warning);
 
   json::object env;
   for (const auto& [name, value] : wrapped->env)

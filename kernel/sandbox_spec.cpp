@@ -99,7 +99,7 @@ void check_limits(checker& c, const resource_limits& limits) {
   constexpr std::uint64_t most_processes = 4194304;            // the kernel's own highest pid
   constexpr std::uint64_t most_ms = 100ull * 365 * 86400'000;  // a century: the clock counts 292 years in ns
   c.range("limits.memoryBytes", limits.memory_bytes, least_memory_bytes, most_bytes,
-          ": no program starts with less");
+          ": no program starts with less than 4M");
   c.range("limits.processes", limits.processes, 1, most_processes);
   c.range("limits.fileSizeBytes", limits.file_size_bytes, 1, most_bytes);
   c.range("limits.wallTimeMs", limits.wall_time_ms, 1, most_ms);

@@ -17,7 +17,7 @@ _ccbox() {
   case $command in
     help) mapfile -t COMPREPLY < <(compgen -W "$commands" -- "$current"); return ;;
     run) options="$spec --json --quiet --pty $config" ;;
-    wrap) options="$spec $config" ;;
+    wrap) options="$spec $config --quiet" ;;
     explain) options="$spec --all --json $config" ;;
     check) options="$spec --read --write --create --json $config" ;;
     probe | plugins | doctor) options="--json $config" ;;

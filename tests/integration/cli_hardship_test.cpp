@@ -73,7 +73,8 @@ TEST_CASE("a memory limit that no program starts with is refused, and the least 
   for (const std::string size : {"1", "64K", "3M"}) {
     const auto refused = limited(size);
     CHECK(refused.code == 125);
-    CHECK(contains(refused.err, "limits.memoryBytes: must be from 4194304 to "));
+    CHECK(contains(refused.err, "--memory '" + size + "': must be from 4194304 to "));
+    CHECK(contains(refused.err, "leave the option out"));
     CHECK(contains(refused.err, "no program starts with less"));
   }
   CHECK(limited("4M").code == 0);

@@ -41,10 +41,10 @@ TEST_CASE("a malformed command line is refused with a remedy") {
   check_refused({"run", "--mount", "/a", "/b", "rx", "--", "true"}, options, {"'rx'", "ro|rw"});
   check_refused({"run", "--json=yes", "true"}, options, {"--json"});
   check_refused({"run", "--workdir=", "true"}, options, {"--workdir"});
-  check_refused({"run", "--workdir", "/a", "--workdir", "/b", "true"}, options, {"--workdir"});
+  check_refused({"run", "--workdir", "/a", "--workdir", "/b", "true"}, options, {"--workdir is given twice"});
   check_refused({"run", "--pty", "maybe", "true"}, options, {"'maybe'", "always"});
   check_refused({"run", "--mode", "yolo", "true"}, options, {"'yolo'", "orchestrate"});
-  check_refused({"run", "--session", "a b", "true"}, options, {"sessionId"});
+  check_refused({"run", "--session", "a b", "true"}, options, {"--session 'a b' is no session id"});
   check_refused({"run", "--env", "9LIVES=1", "true"}, options, {"'9LIVES'"});
   check_refused({"run", "--backend", "no-such", "true"}, options, {"no-such"});
   check_refused({"run", "--pty", "always", "--without", "fs_name_deny", "true"}, options, {"--json"});
@@ -277,4 +277,62 @@ TEST_CASE("plugin test judges a plugin file") {
   CHECK(contains(bad.out, "failed"));
   check_refused({"plugin", "test", "missing.so"}, in(work), {"missing.so"});
   check_refused({"plugin", "test", plugin, "--option", "novalue"}, in(work), {"'novalue'"});
+}
+
+TEST_CASE("an error about a value that an option gave names the option and what was typed") {
+  const temporary_directory work;
+  const auto options = in(work);
+  const arguments with{"run", "--without", "fs_name_deny"};
+  check_refused({"run", "--memory", "9999T", "true"}, options, {"--memory '9999T': too large"});
+  check_refused({"run", "--timeout", "9999999d", "true"}, options, {"--timeout '9999999d': too long"});
+  check_refused({"run", "--cpus", "9000", "true"}, options, {"--cpus '9000': must be from 0.01 to 8192"});
+  check_refused({"run", "--without", "no_rule", "true"}, options, {"--without 'no_rule' is no rule"});
+  check_refused(with + arguments{"--bind", ".", "--bind", "missing", "true"}, options, {"--bind 'missing'"});
+  check_refused(with + arguments{"--bind", ".", "--workdir", "/no/where", "true"}, options,
+                {"--workdir '/no/where' lies in no mount"});
+  check_refused(with + arguments{"--allow-domain", "a b", "true"}, options, {"--allow-domain 'a b'"});
+  const auto from_spec =
+      run({ccbox_program(), "run", "--spec-json", R"({"limits":{"memoryBytes":1}})", "--", "true"}, options);
+  CHECK(contains(from_spec.err, "limits.memoryBytes: must be from"));
+}
+
+TEST_CASE("a variable that changes what programs run is passed with a warning where --env names it") {
+  const temporary_directory work;
+  const arguments words{"--without", "fs_name_deny", "--env",    "LD_BIND_NOW=1", "--env",
+                        "PLAIN=2",   "--",           "printenv", "LD_BIND_NOW"};
+  const auto loud = run(arguments{ccbox_program(), "run"} + words, in(work));
+  CHECK(loud.out == "1\n");
+  CHECK(contains(loud.err, "ccbox: warning: --env LD_BIND_NOW: deny list: LD_*"));
+  CHECK_FALSE(contains(loud.err, "PLAIN"));
+  CHECK(run(arguments{ccbox_program(), "run", "-q"} + words, in(work)).err == "");
+  CHECK(contains(run(arguments{ccbox_program(), "wrap"} + words, in(work)).err, "--env LD_BIND_NOW: "));
+  CHECK(run(arguments{ccbox_program(), "wrap", "-q"} + words, in(work)).err == "");
+}
+
+TEST_CASE("a spec is read from standard input where its file is -") {
+  const temporary_directory work;
+  auto options = in(work);
+  options.input = R"({"without": ["fs_name_deny"]})";
+  CHECK(run({ccbox_program(), "run", "-q", "--spec", "-", "--", "pwd"}, options).out == work.path() + "\n");
+  options.input = "";
+  check_refused({"run", "--spec", "-", "true"}, options, {"--spec '-'", "not valid JSON"});
+}
+
+TEST_CASE("wrap names files without detours") {
+  const temporary_directory work;
+  std::filesystem::create_directory(work / "project");
+  work.write("p.yaml", "plugins:\n  - path: " CCBOX_TEST_BINARY_DIR "/plugins/bubblewrap.so\n");
+  const auto wrapped = run({ccbox_program(), "wrap", "-q", "--without", "fs_name_deny", "--plugins",
+                            "project/../p.yaml", "--", "true"},
+                           in(work));
+  CHECK(wrapped.code == 0);
+  CHECK(contains(wrapped.out, "\"" + work.path() + "/p.yaml\""));
+}
+
+TEST_CASE("check path says so where nothing is there") {
+  const temporary_directory work;
+  work.write("there", "");
+  const auto missing = run({ccbox_program(), "check", "path", "missing"}, in(work));
+  CHECK(contains(missing.out, "but nothing is there"));
+  CHECK_FALSE(contains(run({ccbox_program(), "check", "path", "there"}, in(work)).out, "nothing is there"));
 }
