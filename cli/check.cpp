@@ -95,7 +95,7 @@ int check_command(const words& arguments) {
     auto context = load_context(config, CCBOX_PROBE_QUICK, host);
     if (!context) return report(context.error());
     (*context)->ticketing = wanted.ticketing;
-    return check_domain(**context, sandbox->spec, p.rest[1], as_json);
+    return check_domain(**context, *sandbox, p.rest[1], as_json);
   }
   auto path = absolute_path(p.rest[1], host);
   if (!path) return report(path.error());

@@ -4,11 +4,12 @@
 #include <string>
 
 #include "context.hpp"
-#include "sandbox_spec.hpp"
+#include "spec_options.hpp"
 
 namespace ccbox {
 
 // Prints the answer. Exit code 0: allowed, 1: refused.
-int check_domain(const cli_context& context, const sandbox_spec& spec, const std::string& word, bool as_json);
+int check_domain(const cli_context& context, const requested_sandbox& wanted, const std::string& word,
+                 bool as_json);
 
 }  // namespace ccbox

@@ -65,14 +65,14 @@ result<egress_decision> decide(const cli_context& context, const policy& rules, 
 
 }  // namespace
 
-int check_domain(const cli_context& context, const sandbox_spec& spec, const std::string& word,
+int check_domain(const cli_context& context, const requested_sandbox& wanted, const std::string& word,
                  bool as_json) {
   const auto asked = parse_domain(word);
   if (!asked) return report(asked.error());
-  const auto rules = compile_policy(spec, context.host, context.config, context.sources());
-  if (!rules) return report(rules.error());
+  const auto rules = compile_policy(wanted.spec, context.host, context.config, context.sources());
+  if (!rules) return report(wanted.origins.translated(rules.error()));
   const auto found = decide(context, *rules, *asked);
-  if (!found) return report(found.error());
+  if (!found) return report(wanted.origins.translated(found.error()));
 
   const std::string target = asked->host + ":" + std::to_string(asked->port);
   const std::string remedy =

@@ -291,6 +291,8 @@ TEST_CASE("an error about a value that an option gave names the option and what 
   check_refused(with + arguments{"--bind", ".", "--workdir", "/no/where", "true"}, options,
                 {"--workdir '/no/where' lies in no mount"});
   check_refused(with + arguments{"--allow-domain", "a b", "true"}, options, {"--allow-domain 'a b'"});
+  check_refused({"check", "domain", "example.com", "--allow-domain", "a b"}, options,
+                {"--allow-domain 'a b'"});
   const auto from_spec =
       run({ccbox_program(), "run", "--spec-json", R"({"limits":{"memoryBytes":1}})", "--", "true"}, options);
   CHECK(contains(from_spec.err, "limits.memoryBytes: must be from"));
