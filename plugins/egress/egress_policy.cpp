@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "pattern_index.hpp"
+#include "this_host.hpp"
 
 namespace ccbox::egress {
 
@@ -210,6 +211,15 @@ std::variant<std::shared_ptr<const egress_policy>, bad_rule> egress_policy::buil
   return policy;
 }
 
+// Whether either address of this host may be dialled for it.
+static decision permits_this_host(const egress_policy& policy, const destination& to) {
+  const auto both = this_host_addresses();
+  const auto first = policy.permits(to, both[0]);
+  if (first.allowed) return first;
+  const auto second = policy.permits(to, both[1]);
+  return second.allowed ? second : first;
+}
+
 decision egress_policy::decide(const destination& to) const {
   const auto& self = *impl_;
   pattern_index::verdict found;
@@ -224,6 +234,8 @@ decision egress_policy::decide(const destination& to) const {
     found = self.patterns.of_name(to.name(), to.port);
   }
   if (found.deny != nullptr) return {false, denial_reason::denied, &self.at(found.deny->rule)};
+  if (!to.is_address() && is_this_host(to.name()))
+    if (const auto where = permits_this_host(*this, to); !where.allowed) return where;
   if (found.allow != nullptr) return {true, {}, &self.at(found.allow->rule)};
   if (found.other_port != nullptr) return {false, denial_reason::port, &self.at(found.other_port->rule)};
   return {false, to.is_address() ? denial_reason::ip_literal : denial_reason::not_allowed};

@@ -23,6 +23,11 @@ std::string allow_with(const std::string& entry) {
   return "allow it with --allow-domain " + entry + " or egressAllowlist";
 }
 
+// The environment keeps clients from asking the proxies for loopback: test suites have servers of their own.
+constexpr std::string_view through_the_proxy =
+    ", by a command that asks the proxy for it: set NO_PROXY= and no_proxy= for that command, or use curl "
+    "--noproxy ''";
+
 std::string ports_of(const rule& by) {
   const auto parsed = parse_domain_pattern(by.pattern);
   const auto* pattern = std::get_if<domain_pattern>(&parsed);
@@ -56,7 +61,8 @@ std::string resolved(const destination& to, const decision& d) {
     case address_class::loopback:
     case address_class::unspecified:
       return kind + "; a service of this host is reached as 127.0.0.1" + port +
-             " once --allow-domain 127.0.0.1" + port + " or egressAllowlist names it";
+             " once --allow-domain 127.0.0.1" + port + " or egressAllowlist names it" +
+             std::string(through_the_proxy);
     case address_class::benchmark:
       return kind +
              ", as fake-IP resolvers answer; if yours is one, let names resolve into 198.18.0.0/15 in the "
@@ -79,15 +85,24 @@ std::string egress_policy::explain(const destination& to, const decision& d) con
   switch (d.reason) {
     case denial_reason::not_allowed:
       if (empty())
-        out += "this session may reach nothing; if it is to have the network, ";
-      else
-        out += "no rule allows it; ";
-      return out + allow_with(entry_for(to));
+        return out +
+               "this session may reach nothing; whoever starts it says what it may reach, by a spec or by "
+               "ccbox's options";
+      if (!to.is_address()) {
+        // One label more is allowed where a rule for what is below is all that is missed.
+        const auto below = decide({"x." + to.name(), to.port});
+        if (below.allowed)
+          return out + "the rule " + below.by->pattern + origin_of(*below.by) +
+                 " allows the names below it, not itself; " + allow_with(entry_for(to));
+      }
+      return out + "no rule allows it; " + allow_with(entry_for(to));
     case denial_reason::denied:
       return out + denied(d.by);
     case denial_reason::ip_literal:
-      return out + "it is an address, and no rule names this address; ask for the host by its name, or " +
-             allow_with(authority_text(to));
+      out += "it is an address, and no rule names this address; ";
+      if (to.is_address() && classify(to.address()) == address_class::loopback)
+        return out + allow_with(authority_text(to)) + std::string(through_the_proxy);
+      return out + "ask for the host by its name, or " + allow_with(authority_text(to));
     case denial_reason::port:
       if (d.by != nullptr) {
         out +=

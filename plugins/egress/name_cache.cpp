@@ -2,19 +2,14 @@
 
 #include <algorithm>
 
+#include "this_host.hpp"
+
 namespace ccbox::egress {
 namespace {
 
-bool is_this_host(std::string_view name) {
-  constexpr std::string_view local = "localhost";
-  if (name.size() < local.size() || name.substr(name.size() - local.size()) != local) return false;
-  return name.size() == local.size() || name[name.size() - local.size() - 1] == '.';
-}
-
 lookup_result this_host() {
-  ip_address v6;
-  v6.bytes[15] = 1;
-  return {lookup_result::status::found, {ip_address::from_v4(0x7f000001), v6}, std::chrono::seconds(1)};
+  const auto both = this_host_addresses();
+  return {lookup_result::status::found, {both.begin(), both.end()}, std::chrono::seconds(1)};
 }
 
 }  // namespace

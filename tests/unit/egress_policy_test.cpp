@@ -102,7 +102,7 @@ TEST_CASE("what no rule allows is refused") {
   CHECK(decide(policy, "ALLOWED.Test.") == "allowed");
   for (const std::string_view other :
        {"evil.test", "evilallowed.test", "allowed.test.evil.test", "x.allowed.test", "allowed.tes",
-        "llowed.test", "test", "localhost", "x.localhost"})
+        "llowed.test", "test", "notlocalhost"})
     CHECK_MESSAGE(decide(policy, other) == "blocked-by-allowlist", std::string(other));
 }
 
@@ -110,10 +110,38 @@ TEST_CASE("an empty list, and one of denies alone, refuses everything") {
   for (const auto& policy : {build({}), build({deny("evil.test")}), build({resolved_range("10.0.0.0/8")})}) {
     CHECK(policy->empty());
     CHECK(decide(policy, "example.com") == "blocked-by-allowlist");
-    CHECK(decide(policy, "localhost") == "blocked-by-allowlist");
+    CHECK(decide(policy, "localhost") == "resolved-address");
     CHECK(decide(policy, "8.8.8.8") == "ip-literal");
   }
   CHECK_FALSE(build({allow("example.com")})->empty());
+}
+
+TEST_CASE("names of this host are decided by where they always lead") {
+  const auto closed = build({allow("localhost"), allow("x.localhost:8080"), deny("no.localhost")});
+  for (const std::string_view name :
+       {"localhost:80", "LOCALHOST.:443", "x.localhost:8080", "y.localhost:80"}) {
+    CHECK_MESSAGE(decide(closed, name) == "resolved-address", std::string(name));
+    const auto text = text_of(closed, name);
+    CHECK_MESSAGE(contains(text, "it resolves to a loopback address"), text);
+    CHECK_MESSAGE(contains(text, "--allow-domain 127.0.0.1:"), text);
+    CHECK_MESSAGE(!contains(text, "--allow-domain localhost"), text);
+  }
+  CHECK(decide(closed, "no.localhost") == "blocked-by-denylist");
+  const auto opened = build({allow("localhost:9000"), allow("127.0.0.1:9000"), allow("[::1]:9001")});
+  CHECK(decide(opened, "localhost:9000") == "allowed");
+  CHECK(decide(opened, "localhost:9001") == "port");
+  CHECK(decide(opened, "localhost:9002") == "resolved-address");
+  CHECK(decide(opened, "notlocalhost") == "blocked-by-allowlist");
+}
+
+TEST_CASE("the sentence for loopback says how a command gets past NO_PROXY") {
+  const auto policy = build({allow("open.test")});
+  for (const auto& text : {text_of(policy, "127.0.0.1:8080"), text_of(policy, "[::1]:8080"),
+                           text_of(policy, "localhost:8080"), resolved_text(policy, "open.test", "::1")}) {
+    CHECK_MESSAGE(contains(text, "set NO_PROXY= and no_proxy= for that command"), text);
+    CHECK_MESSAGE(contains(text, "curl --noproxy ''"), text);
+  }
+  CHECK_FALSE(contains(text_of(policy, "10.0.0.1:80"), "NO_PROXY"));
 }
 
 TEST_CASE("a name below matches at any depth and the apex does not") {
@@ -417,7 +445,20 @@ TEST_CASE("the sentence for a name that no rule allows names it and the way to a
         "evil.test:443 is refused: no rule allows it; allow it with --allow-domain evil.test or "
         "egressAllowlist");
   CHECK(contains(text_of(policy, "evil.test:8080"), "--allow-domain evil.test:8080 or egressAllowlist"));
-  CHECK(contains(text_of(build({}), "evil.test:443"), "may reach nothing"));
+  const auto nothing = text_of(build({}), "evil.test:443");
+  CHECK(contains(nothing, "may reach nothing"));
+  // Why the list is empty is known outside: by a file or because the network is off.
+  CHECK_FALSE(contains(nothing, "network"));
+  CHECK_FALSE(contains(nothing, "--allow-domain"));
+}
+
+TEST_CASE("the sentence for a name whose names below are allowed says so") {
+  const auto policy = build({allow("*.example.com", "egressAllowlist"), allow("a.*.example.net")});
+  CHECK(text_of(policy, "example.com") ==
+        "example.com:443 is refused: the rule *.example.com (egressAllowlist) allows the names below it, not "
+        "itself; allow it with --allow-domain example.com or egressAllowlist");
+  CHECK(contains(text_of(policy, "example.com:8080"), "no rule allows it"));
+  CHECK(contains(text_of(policy, "example.net"), "no rule allows it"));
 }
 
 TEST_CASE("the sentence for a wrong port names the rule, its ports and the way to allow this one") {
