@@ -49,9 +49,11 @@ void deliver(const std::shared_ptr<job>& what, lookup_result result) {
   done(std::move(result));
 }
 
-// The C library's patience, for this thread alone: its default of 10 s a server would outlast every client.
-void limit_patience() {
+// The C library's ways, for this thread alone. Its patience of 10 s a server would outlast every client; its
+// search list would make another name, `wiki.example.corp.test`, out of the one that policy allowed.
+void set_ways() {
   if (::res_init() != 0) return;
+  _res.options &= ~(RES_DNSRCH | RES_DEFNAMES);
   _res.retrans = 2;
   _res.retry = 1;
 }
@@ -71,7 +73,7 @@ struct system_resolver::shared {
 };
 
 void system_resolver::shared::serve(std::shared_ptr<shared> self) {
-  limit_patience();
+  set_ways();
   std::unique_lock lock(self->mutex);
   for (;;) {
     ++self->idle;

@@ -1,6 +1,8 @@
 #include "plugins/egress/system_resolver.hpp"
 
 #include <doctest/doctest.h>
+#include <netinet/in.h>
+#include <resolv.h>
 
 #include <future>
 
@@ -28,6 +30,20 @@ TEST_CASE("an answer of another thread comes on the asker's") {
   const auto work = boost::asio::make_work_guard(loop.io().context());
   loop.run_until([&] { return where != std::thread::id(); });
   CHECK(where == std::this_thread::get_id());
+}
+
+TEST_CASE("names are asked for as they are, never below a domain of the search list") {
+  ccbox::test::egress_loop loop;
+  unsigned long options = RES_DNSRCH;
+  system_resolver names([&](const std::string& name) {
+    options = _res.options;
+    return one_address(name);
+  });
+  bool answered = false;
+  const auto open = names.resolve(loop.io().context(), "a.test", [&](lookup_result) { answered = true; });
+  const auto work = boost::asio::make_work_guard(loop.io().context());
+  loop.run_until([&] { return answered; });
+  CHECK((options & (RES_DNSRCH | RES_DEFNAMES)) == 0);
 }
 
 TEST_CASE("what is given up is not answered, and not even asked if it was still waiting") {
