@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "lone_word.hpp"
 #include "paths.hpp"
 #include "yaml_document.hpp"
 
@@ -152,6 +153,8 @@ class reader {
     const auto reason = end == words.npos ? std::string_view() : trimmed(words.substr(end));
     if (reason.empty())
       return error_at(line, quoted(pattern) + " has no reason", "write one behind it, on the same line");
+    if (is_lone_word(pattern))
+      return error_at(line, quoted(pattern) + " is a name without a dot", std::string(lone_word_hint));
     return egress_entry{std::string(pattern), std::string(reason), line};
   }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "lone_word.hpp"
 #include "rule_bits.hpp"
 
 namespace ccbox {
@@ -95,6 +96,10 @@ result<void> check_allowlist(const resolved_egress& policy, const egress_plugin&
     if (rule.origin != spec_origin) continue;
     auto named = rule;
     named.where = std::string(spec_origin) + "[" + std::to_string(index++) + "]";
+    if (is_lone_word(rule.pattern))
+      return error{error_code::invalid_argument,
+                   named.where + ": " + quoted(rule.pattern) + " is a name without a dot",
+                   std::string(lone_word_hint)};
     if (auto fine = plugin.check_rule(named); !fine) return fine;
   }
   return {};

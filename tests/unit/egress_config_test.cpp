@@ -123,6 +123,9 @@ TEST_CASE("an entry without a reason, one listed twice, and a group without what
     check_refused(group("      a.test one\n      " + std::string(same) + " two\n"),
                   "e.yaml:6: a second entry for '" + std::string(same) + "', first at line 5");
   check_refused(group("      a.test:443 one\n      a.test.:443 two\n"), "e.yaml:6: a second entry for");
+  check_refused(group("      a.test one\n      git hub.com  repositories\n"),
+                "e.yaml:6: 'git' is a name without a dot");
+  CHECK(parsed(group("      git:443 ours\n      wiki. ours\n")).baseline[0].entries.size() == 2);
   check_refused(group("      a.test one\n      a.test two\n"),
                 "e.yaml:6: a second entry for 'a.test', first at line 5");
   check_refused(with_baseline("  llm:\n    domains: |\n      a.test b\n"), "group 'llm' has no 'why'");
