@@ -4,6 +4,7 @@ namespace ccbox::egress {
 namespace {
 
 constexpr std::chrono::milliseconds log_delay{250};
+constexpr std::chrono::seconds explanation_wait{5};
 
 // A tunnel as a member: it keeps its place until it is over.
 class member_tunnel : public session_member {
@@ -69,11 +70,23 @@ decision egress_session::admit(std::string_view protocol, const destination& to)
 
 void egress_session::denied(std::string_view protocol, std::string_view host, std::uint16_t port,
                             const decision& why) {
+  if (asks_again(protocol, host, port)) return;
   common_.count.denied(why.reason);
   const auto reason = to_string(why.reason);
   log(protocol, host, port, "deny", reason, why.by);
   denials_.add({std::string(protocol), std::string(host), port, std::string(reason),
                 std::string(pattern_of(why.by)), std::string(origin_of(why.by))});
+}
+
+bool egress_session::asks_again(std::string_view protocol, std::string_view host, std::uint16_t port) {
+  const auto now = std::chrono::steady_clock::now();
+  if (protocol.starts_with("socks")) {
+    unexplained_ = {std::string(host), port, now};
+    return false;
+  }
+  if (protocol != "connect" || unexplained_.port != port || unexplained_.host != host) return false;
+  unexplained_.port = 0;
+  return now - unexplained_.when < explanation_wait;
 }
 
 void egress_session::not_reached(std::string_view protocol, const destination& to, const decision& by,

@@ -60,7 +60,8 @@ class egress_session : public std::enable_shared_from_this<egress_session> {
 
   // The decision of the rules; a refusal is recorded and reported.
   decision admit(std::string_view protocol, const destination& to);
-  // A refusal for another reason. `host` may be any bytes.
+  // A refusal for another reason. `host` may be any bytes. A client that SOCKS refused and that asks the HTTP
+  // proxy within moments for the explanation, which SOCKS cannot carry, was refused once.
   void denied(std::string_view protocol, std::string_view host, std::uint16_t port, const decision& why);
   // What an allowed destination came to.
   void not_reached(std::string_view protocol, const destination& to, const decision& by,
@@ -93,6 +94,7 @@ class egress_session : public std::enable_shared_from_this<egress_session> {
   bool closed() const { return closed_; }
 
  private:
+  bool asks_again(std::string_view protocol, std::string_view host, std::uint16_t port);
   void sni_noted(const decision& by, const sni_check& check);
   void log(std::string_view protocol, std::string_view host, std::uint16_t port, std::string_view outcome,
            std::string_view reason, const rule* by, const tunnel_end& end = {});
@@ -112,6 +114,12 @@ class egress_session : public std::enable_shared_from_this<egress_session> {
   std::size_t pending_ = 0, promoted_ = 0;
   std::function<void()> there_is_room_;
   bool closed_ = false;
+  // The last refusal by SOCKS that nobody has asked about.
+  struct {
+    std::string host;
+    std::uint16_t port = 0;
+    std::chrono::steady_clock::time_point when;
+  } unexplained_;
 };
 
 }  // namespace ccbox::egress

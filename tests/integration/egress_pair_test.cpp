@@ -227,6 +227,31 @@ TEST_CASE("TLS to the tunnel's own name passes, whatever its case") {
   CHECK(client.read_exactly(6) == "served");
 }
 
+TEST_CASE("who was refused by SOCKS and asks by CONNECT for the explanation was refused once") {
+  running_pair pair(running_pair::allowing({"a.test"}));
+  const auto refused = [&] {
+    double sum = 0;
+    pair.count().read([&](std::string_view name, std::string_view, double value) {
+      if (name == "ccbox_egress_denied_total") sum += value;
+    });
+    return sum;
+  };
+  auto socks = pair.socks();
+  socks.send(std::string("\x05\x01\x00", 3) + socks5_request("b.test", 22));
+  CHECK(socks.read_all().size() == 12);
+  const auto ask = [&](const std::string& authority) {
+    auto http = pair.http();
+    return running_pair::connect(http, authority);
+  };
+  CHECK(refused() == 1);
+  CHECK(ask("c.test:22").starts_with("HTTP/1.1 403"));
+  CHECK(refused() == 2);
+  CHECK(ask("b.test:22").starts_with("HTTP/1.1 403"));
+  CHECK(refused() == 2);
+  CHECK(ask("b.test:22").starts_with("HTTP/1.1 403"));
+  CHECK(refused() == 3);
+}
+
 TEST_CASE("a denied name causes no DNS question, a 403 that says why, and a denial event") {
   running_pair pair(running_pair::allowing({"a.test"}));
   pair.dns().set("b.test", {{"127.0.0.1"}});
