@@ -76,8 +76,18 @@ int check_command(const words& arguments) {
   parser.flag("--json", as_json, "Print one JSON document");
   declare(parser, wanted);
   declare(parser, config);
-  parsed p =
-      parse_or_report(parser, arguments, {{"path", "PATH"}, false, "ccbox check path src/main.c --write"});
+  const words alone(arguments.begin(),
+                    arguments.begin() + std::min<std::ptrdiff_t>(1, std::ssize(arguments)));
+  const bool asks_domain = alone == words{"domain"};
+  if (!asks_domain && alone != words{"path"} && !alone.empty() && !alone[0].starts_with('-'))
+    return report({error_code::invalid_argument, "cannot check " + quoted(alone[0]),
+                   "ask for `path PATH` or `domain HOST[:PORT]`"});
+  const operands expected =
+      asks_domain ? operands{{"domain", "HOST[:PORT]"}, false, "ccbox check domain example.com"}
+      : alone.empty()
+          ? operands{{"path PATH | domain HOST[:PORT]"}, false, "ccbox check path src/main.c --write"}
+          : operands{{"path", "PATH"}, false, "ccbox check path src/main.c --write"};
+  parsed p = parse_or_report(parser, arguments, expected);
   if (p.finished) return p.exit_code;
   const bool is_domain = p.rest[0] == "domain";
   if (p.rest[0] != "path" && !is_domain) {

@@ -1,5 +1,9 @@
+#include <arpa/inet.h>
+
+#include <algorithm>
 #include <boost/json.hpp>
 #include <charconv>
+#include <optional>
 
 #include "check.hpp"
 #include "context.hpp"
@@ -20,22 +24,56 @@ struct asked_domain {
   std::uint16_t port = default_port;
 };
 
-// HOST, HOST:PORT, [IPV6]:PORT or an IPv6 address alone. The host itself is the plugin's to judge.
+error no_domain(const std::string& word, const std::string& why, const std::string& hint) {
+  return {error_code::invalid_argument, (word.empty() ? "the domain" : "domain " + quoted(word)) + " " + why,
+          hint};
+}
+
+// What is no host with a port in an obvious way. The rest is the plugin's to judge.
+std::optional<error> obvious_mistake(const std::string& word) {
+  const std::string form = "write HOST or HOST:PORT, such as example.com:443";
+  if (word.empty()) return no_domain(word, "is empty", form);
+  if (const auto scheme = word.find("://"); scheme != word.npos) {
+    const auto rest = word.substr(scheme + 3);
+    const auto host = rest.substr(0, rest.find_first_of("/?#"));
+    return no_domain(word, "is a URL",
+                     "write the host name alone: " + quoted(host.substr(host.find('@') + 1)));
+  }
+  if (word.find('/') != word.npos)
+    return no_domain(word, "has a path",
+                     "write the host name alone: " + quoted(word.substr(0, word.find('/'))));
+  if (word.find('@') != word.npos)
+    return no_domain(word, "has a user name",
+                     "write what follows the @: " + quoted(word.substr(word.rfind('@') + 1)));
+  if (std::any_of(word.begin(), word.end(), [](unsigned char c) { return c <= ' ' || c == 0x7f; }))
+    return no_domain(word, "has a space or a control character in it", form);
+  if (word.find('*') != word.npos)
+    return no_domain(word, "has a * in it", "ask for one name; only the entries of a list have wildcards");
+  return std::nullopt;
+}
+
+// HOST, HOST:PORT, [IPV6]:PORT or an IPv6 address alone.
 result<asked_domain> parse_domain(const std::string& word) {
+  if (const auto mistake = obvious_mistake(word)) return *mistake;
   asked_domain out{word, default_port};
   const auto colon = word.rfind(':');
-  const bool is_bare_v6 = colon != word.npos && word.find(':') != colon && !word.starts_with('[');
-  if (is_bare_v6) {
+  if (colon == word.npos || (word.starts_with('[') && word.ends_with(']'))) return out;
+  if (word.find(':') != colon && !word.starts_with('[')) {
+    in6_addr address;
+    if (::inet_pton(AF_INET6, word.c_str(), &address) != 1)
+      return no_domain(word, "has more than one colon",
+                       "write HOST:PORT; an IPv6 address with a port is written [ADDRESS]:PORT");
     out.host = "[" + word + "]";
     return out;
   }
-  if (colon == word.npos || (word.starts_with('[') && word.ends_with(']'))) return out;
-  const char* const end = word.data() + word.size();
+  const auto digits = word.substr(colon + 1);
+  const char* const end = digits.data() + digits.size();
   unsigned port = 0;
-  const auto [stopped, bad] = std::from_chars(word.data() + colon + 1, end, port);
+  const auto [stopped, bad] = std::from_chars(digits.data(), end, port);
   if (bad != std::errc() || stopped != end || port == 0 || port > 0xffff) {
-    return error{error_code::invalid_argument, "domain " + quoted(word) + " has no port behind its colon",
-                 "HOST or HOST:PORT, with a port between 1 and 65535"};
+    return no_domain(
+        word, digits.empty() ? "has no port behind its colon" : "has no port: " + quoted(digits) + " is none",
+        "a port is a number from 1 to 65535");
   }
   out.host = word.substr(0, colon);
   out.port = static_cast<std::uint16_t>(port);
@@ -71,12 +109,16 @@ int check_domain(const cli_context& context, const requested_sandbox& wanted, co
   if (!asked) return report(asked.error());
   const auto rules = compile_policy(wanted.spec, context.host, context.config, context.sources());
   if (!rules) return report(wanted.origins.translated(rules.error()));
-  const auto found = decide(context, *rules, *asked);
+  auto found = decide(context, *rules, *asked);
   if (!found) return report(wanted.origins.translated(found.error()));
 
   const std::string target = asked->host + ":" + std::to_string(asked->port);
-  const std::string remedy =
-      found->allowed ? "" : remedy_of(found->reason, target, rules->egress.network_allowed);
+  const bool by_list = is_by_list(found->reason) || found->reason == "resolved-address";
+  if (!found->allowed && by_list && !rules->egress.network_allowed)
+    found->text = target + " is refused: the network is off, by --no-network or the spec";
+  const std::string remedy = found->allowed ? ""
+                                            : remedy_of(found->reason, target, rules->egress.network_allowed,
+                                                        found->rule, rules->egress.rules);
   if (as_json) {
     print_json(json::object{{"domain", asked->host},
                             {"port", asked->port},

@@ -5,6 +5,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/json.hpp>
 #include <cerrno>
 #include <fstream>
@@ -169,10 +170,18 @@ void check_egress(findings& out, const config_options& options, const registry* 
   }
   out.push_back({verdict::good, "egress file", quoted(config->file), ""});
   if (plugins) {
-    out.push_back({proxies ? verdict::good : verdict::information, "network",
+    const auto& all = plugins->statuses();
+    const bool skipped =
+        std::any_of(all.begin(), all.end(), [](const auto& s) { return s.failure.has_value(); });
+    out.push_back({proxies   ? verdict::good
+                   : skipped ? verdict::bad
+                             : verdict::information,
+                   "network",
                    proxies ? "through the proxies of plugin " + proxies->name()
                            : "no egress plugin: nothing is reachable",
-                   proxies ? "" : "name egress.so in the manifest"});
+                   proxies   ? ""
+                   : skipped ? "see the plugins that failed above"
+                             : "name egress.so in the manifest"});
   }
   check_client_tools(out, *config);
 }

@@ -14,7 +14,7 @@ constexpr std::size_t most_kept = 1000;
 constexpr std::size_t most_lines = 20;
 
 struct details {
-  std::string reason, rule;
+  std::string reason, rule, origin;
   std::uint64_t count = 1;
 };
 
@@ -27,7 +27,9 @@ details read_details(const sandbox_violation& violation) {
   json_object_reader reader(*value, "", ignored);
   reader.optional("reason", out.reason);
   reader.optional("rule", out.rule);
+  reader.optional("origin", out.origin);
   reader.optional("count", out.count);
+  if (!out.rule.empty() && !out.origin.empty()) out.rule += " (" + out.origin + ")";
   return out;
 }
 
@@ -39,14 +41,26 @@ std::string without_default_port(const std::string& target) {
 
 }  // namespace
 
-std::string remedy_of(const std::string& reason, const std::string& target, bool network_allowed) {
-  const bool by_list = reason == "blocked-by-allowlist" || reason == "port" || reason == "ip-literal";
-  if (by_list && !network_allowed) return "the session's network is off";
+bool is_by_list(std::string_view reason) {
+  return reason == "blocked-by-allowlist" || reason == "port" || reason == "ip-literal";
+}
+
+std::string remedy_of(const std::string& reason, const std::string& target, bool network_allowed,
+                      const std::string& rule, const std::vector<egress_rule>& rules) {
+  if (is_by_list(reason) && !network_allowed) return "the session's network is off";
   if (reason == "blocked-by-allowlist")
     return "allow it with --allow-domain " + quoted(without_default_port(target));
   if (reason == "port") return "allow the port with --allow-domain " + quoted(target);
+  if (reason == "ip-literal" && (target.starts_with("127.") || target.starts_with("[::1]")))
+    return "allow it with --allow-domain " + quoted(target) + ", and set NO_PROXY= for the command";
   if (reason == "ip-literal") return "use the host's name, or --allow-domain " + quoted(target);
-  if (reason == "blocked-by-denylist") return "the egress file denies it for everybody";
+  if (reason == "blocked-by-denylist") {
+    if (rule.ends_with("(built in)")) return "nothing opens it";
+    for (const auto& each : rules)
+      if (!each.where.empty() && rule == each.pattern + " (" + each.origin + ")")
+        return "denied for everybody at " + each.where;
+    return "the egress file denies it for everybody";
+  }
   if (reason == "resolved-address") return "its name leads to an address that is not on the Internet";
   if (reason == "limit") return "the limits are in the egress file";
   return {};
@@ -65,7 +79,7 @@ void refusals::add(const sandbox_violation& violation) {
   known.rule = found.rule;
 }
 
-std::string refusals::text() const {
+std::string refusals::text(const std::vector<egress_rule>& rules) const {
   std::vector<const decltype(seen_)::value_type*> order;
   for (const auto& each : seen_)
     order.push_back(&each);
@@ -87,7 +101,7 @@ std::string refusals::text() const {
             printable(target);
     if (!reason.empty()) text += ": " + printable(reason);
     if (!seen.rule.empty()) text += " by " + printable(seen.rule);
-    const auto remedy = remedy_of(reason, target, network_allowed_);
+    const auto remedy = remedy_of(reason, target, network_allowed_, seen.rule, rules);
     text += (remedy.empty() ? "" : "; " + printable(remedy)) + "\n";
   }
   if (hidden_count > 0)

@@ -63,6 +63,18 @@ std::vector<std::string> warnings_of(const session& live) {
   return out;
 }
 
+// A session whose proxies could not be loaded reaches nothing; whoever wrote the manifest did not mean that.
+std::vector<std::string> warnings_of_proxies(const registry& plugins, const resolved_egress& wanted) {
+  std::vector<std::string> out;
+  if (!wanted.proxied || !wanted.network_allowed || plugins.find_egress()) return out;
+  for (const plugin_status& status : plugins.statuses()) {
+    if (!status.failure || status.probe) continue;
+    out.push_back("no egress plugin is loaded, so nothing is reachable; " + quoted(status.path) +
+                  " was skipped: " + status.failure->what);
+  }
+  return out;
+}
+
 class runner {
  public:
   runner(const cli_context& context, run_request request)
@@ -107,6 +119,8 @@ class runner {
     if (!request_.quiet && !request_.json) {
       for (const std::string& warning : warnings_of(*session_))
         warn(warning);
+      for (const std::string& warning : warnings_of_proxies(*context_.plugins, session_->rules().egress))
+        warn(warning);
     }
     const int code = stop_signal_ ? exit_signal_base + stop_signal_ : co_await run_command();
     co_await session_->destroy(0);
@@ -116,7 +130,8 @@ class runner {
     for (const std::size_t fd : {1, 2, 0})
       if (const auto& relay = stream_relays_[fd]) co_await relay->finish();
     if (request_.json || !request_.quiet) co_await subscription_.drained();
-    if (!request_.quiet && !request_.json) write_all(STDERR_FILENO, refusals_.text());
+    if (!request_.quiet && !request_.json)
+      write_all(STDERR_FILENO, refusals_.text(session_->rules().egress.rules));
     if (stop_signal_) co_return exit_signal_base + stop_signal_;
     for (const auto& relay : stream_relays_)
       if (relay && relay->failure()) co_return refuse(*relay->failure());

@@ -93,6 +93,10 @@ TEST_CASE("options add destinations, and groups for who may use them") {
   CHECK(contains(s.recorded(), "rule 1 0 *.x.test:8443|egressAllowlist|"));
   CHECK(contains(s.recorded(), "rule 1 0 linear.test|ticketing.linear|tickets\n"));
   CHECK_FALSE(contains(s.recorded(), "api.git.test"));
+  const auto word = s.run_in({"--allow-domain", "git"}, {"true"});
+  CHECK(word.code == 125);
+  CHECK(contains(word.err, "'git' is a name without a dot"));
+  CHECK(s.run_in({"--allow-domain", "git:443", "--allow-domain", "git."}, {"true"}).code == 0);
   const auto unknown = s.run_in({"--ticketing", "jira"}, {"true"});
   CHECK(unknown.code == 125);
   CHECK(contains(unknown.err, "there is no ticketing group 'jira'"));
@@ -136,6 +140,7 @@ TEST_CASE("check domain answers with reason, rule and remedy, and by its exit co
   const auto off = s.ccbox(arguments{"check", "domain", "llm.test", "--no-network"} + s.files());
   CHECK(off.code == 1);
   CHECK(contains(off.out, "the session's network is off"));
+  CHECK(contains(off.out, "because  llm.test:443 is refused: the network is off"));
   CHECK(s.ccbox(arguments{"check", "domain", "mine.test", "--allow-domain", "mine.test"} + s.files()).code ==
         0);
   const auto open =
@@ -155,12 +160,26 @@ TEST_CASE("check domain answers as JSON, and refuses what is no question") {
   CHECK_FALSE(answer.at("allowed").as_bool());
   CHECK(answer.at("reason").as_string() == "blocked-by-allowlist");
   CHECK(answer.at("remedy").as_string() == "allow it with --allow-domain 'evil.test'");
-  for (const std::string word : {"a.test:", "a.test:0", "a.test:65536", "a.test:x"}) {
+  const std::pair<std::string, std::string> mistakes[] = {
+      {"a.test:", "has no port behind its colon"},
+      {"a.test:0", "has no port: '0' is none"},
+      {"a.test:99999", "has no port: '99999' is none"},
+      {"a.test:x", "has no port: 'x' is none"},
+      {"a.test:443:1", "has more than one colon"},
+      {"https://me@a.test/x", "write the host name alone: 'a.test'"},
+      {"a.test/x", "write the host name alone: 'a.test'"},
+      {"me@a.test", "has a user name"},
+      {"*.a.test", "has a *"},
+      {"a b.test", "has a space"},
+      {"", "the domain is empty"},
+  };
+  for (const auto& [word, why] : mistakes) {
     CAPTURE(word);
     const auto bad = s.ccbox(arguments{"check", "domain", word} + s.files());
     CHECK(bad.code == 125);
-    CHECK(contains(bad.err, "has no port behind its colon"));
+    CHECK_MESSAGE(contains(bad.err, why), bad.err);
   }
+  CHECK(contains(s.ccbox(arguments{"check", "domain", "2001:db8::1"} + s.files()).out, "[2001:db8::1]:443"));
   CHECK(s.ccbox(arguments{"check", "domain", "a.test", "--write"} + s.files()).code == 125);
   CHECK(s.ccbox(arguments{"check", "port", "80"} + s.files()).code == 125);
 }
@@ -178,6 +197,29 @@ TEST_CASE("without an egress plugin nothing is reachable, and every command says
   CHECK(contains(checked.out, "no egress plugin is loaded"));
   CHECK(contains(s.ccbox(arguments{"explain"} + s.files()).out, "none: no egress plugin is loaded"));
   CHECK(s.ccbox(arguments{"proxy"} + s.files()).code == 125);
+}
+
+TEST_CASE("an egress plugin that cannot be loaded is a warning of run and a failure of doctor") {
+  scene s;
+  s.manifest = s.dir.write("broken.yaml",
+                           "plugins:\n  - path: bubblewrap.so\n    priority: 100\n  - path: none.so\n"
+                           "  - path: /nowhere/egress.so\n");
+  const auto done = s.run_in({}, {"true"});
+  CHECK(done.code == 0);
+  CHECK(contains(done.err,
+                 "no egress plugin is loaded, so nothing is reachable; '/nowhere/egress.so' was skipped: "));
+  CHECK(s.run_in({"--quiet"}, {"true"}).err.empty());
+  CHECK_FALSE(contains(s.run_in({"--no-network"}, {"true"}).err, "egress plugin"));
+  const auto doctor = s.ccbox(arguments{"doctor", "--json"} + s.files());
+  CHECK(doctor.code == 1);
+  unsigned failed = 0;
+  const auto document = json::parse(doctor.out);
+  for (const auto& check : document.at("checks").as_array()) {
+    const std::string subject(check.at("subject").as_string());
+    if (subject == "network" || subject == "plugin '/nowhere/egress.so'")
+      failed += check.at("state") == "fail";
+  }
+  CHECK(failed == 2);
 }
 
 TEST_CASE("explain counts destinations by group, and lists them if asked to") {

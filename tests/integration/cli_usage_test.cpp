@@ -50,7 +50,9 @@ TEST_CASE("a malformed command line is refused with a remedy") {
   check_refused({"run", "--pty", "always", "--without", "fs_name_deny", "true"}, options, {"--json"});
   check_refused({"plugin"}, options, {"new NAME"});
   check_refused({"check", "port", "x"}, options, {"'port'"});
-  check_refused({"check"}, options, {"`path PATH` is missing", "for example: ccbox check path "});
+  check_refused({"check"}, options, {"`path PATH | domain HOST[:PORT]` is missing", "ccbox check path "});
+  check_refused({"check", "foo"}, options, {"cannot check 'foo'", "domain HOST[:PORT]"});
+  check_refused({"check", "domain"}, options, {"`HOST[:PORT]` is missing", "ccbox check domain example.com"});
   check_refused({"check", "path"}, options, {"`PATH` is missing", "usage: ccbox check path PATH"});
   check_refused({"plugin", "new"}, options, {"`NAME` is missing", "for example: ccbox plugin new "});
   check_refused({"probe", "extra"}, options, {"'extra'"});

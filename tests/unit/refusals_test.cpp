@@ -37,6 +37,29 @@ TEST_CASE("each destination has one line with its count, reason and remedy, the 
         "'one.test'\n");
 }
 
+TEST_CASE("a denied destination is shown with the line that denies it, or as one that nothing opens") {
+  const std::string reason = "blocked-by-denylist";
+  const std::vector<egress_rule> rules{
+      {egress_action::deny, false, "*.two.test", "denied.sinks", "a sink", "/etc/egress.yaml:7"}};
+  refusals seen(true);
+  seen.add({"network-outbound",
+            "a.two.test:443",
+            {},
+            R"({"reason":"blocked-by-denylist","rule":"*.two.test","origin":"denied.sinks"})"});
+  CHECK(seen.text(rules) ==
+        "ccbox: refused a connection to a.two.test:443: blocked-by-denylist by *.two.test (denied.sinks); "
+        "denied for everybody at /etc/egress.yaml:7\n");
+  CHECK(remedy_of(reason, "169.254.169.254:80", true, "cloud metadata addresses (built in)", rules) ==
+        "nothing opens it");
+}
+
+TEST_CASE("the remedy for a loopback address says how a command gets past NO_PROXY") {
+  CHECK(remedy_of("ip-literal", "127.0.0.1:80", true) ==
+        "allow it with --allow-domain '127.0.0.1:80', and set NO_PROXY= for the command");
+  CHECK(remedy_of("ip-literal", "192.0.2.1:80", true) ==
+        "use the host's name, or --allow-domain '192.0.2.1:80'");
+}
+
 TEST_CASE("the remedy of a session without network is the network") {
   refusals seen(false);
   seen.add(refused("one.test:443", "blocked-by-allowlist"));
