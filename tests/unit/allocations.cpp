@@ -13,9 +13,13 @@ std::size_t allocations_of_this_thread() {
   return count;
 }
 
-void* operator new(std::size_t size) {
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
   ++count;
-  if (void* out = std::malloc(size != 0 ? size : 1)) return out;
+  return std::malloc(size != 0 ? size : 1);
+}
+
+void* operator new(std::size_t size) {
+  if (void* out = operator new(size, std::nothrow)) return out;
   throw std::bad_alloc();
 }
 
