@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstddef>
 #include <ctime>
+#include <exception>
 #include <functional>
 #include <optional>
 #include <thread>
@@ -139,9 +140,10 @@ void threads_plan_at_once(const subject& s) {
   other.workdir = "/usr";
   const plan_question questions[] = {plan_question(ordinary_input(s)), plan_question(other)};
   const plan_answer expected[] = {questions[0].ask(i), questions[1].ask(i)};
-  std::optional<violation> broken[4];
+  std::exception_ptr broken[4];
   std::barrier start(4);
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {
       start.arrive_and_wait();
@@ -149,15 +151,15 @@ void threads_plan_at_once(const subject& s) {
         for (int n = 0; n < 50; ++n)
           expect(questions[t % 2].ask(i) == expected[t % 2],
                  "plans made by four threads at once differ from one made alone");
-      } catch (const violation& v) {
-        broken[t] = v;
+      } catch (const violation&) {
+        broken[t] = std::current_exception();
       }
     });
   }
   for (auto& thread : threads)
     thread.join();
   for (const auto& v : broken)
-    if (v) throw *v;
+    if (v) std::rethrow_exception(v);
 }
 
 void plan_starts_and_writes_nothing(const subject& s) {

@@ -28,7 +28,7 @@ using strand = asio::strand<asio::any_io_executor>;
 // Set once, on any thread; waited for by one coroutine, before or after.
 class one_shot {
  public:
-  explicit one_shot(asio::any_io_executor executor) : channel_(std::move(executor), 1) {}
+  explicit one_shot(const asio::any_io_executor& executor) : channel_(executor, 1) {}
   void set() { channel_.try_send(boost::system::error_code()); }
   asio::awaitable<void> wait() { co_await channel_.async_receive(asio::use_awaitable); }
 
@@ -38,7 +38,7 @@ class one_shot {
 
 // A publish() that found no room in one queue or more.
 struct publication {
-  explicit publication(asio::any_io_executor executor) : room(std::move(executor)) {}
+  explicit publication(const asio::any_io_executor& executor) : room(executor) {}
   std::size_t queues_without_room = 0;
   one_shot room;
 };

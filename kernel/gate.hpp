@@ -12,7 +12,7 @@ namespace ccbox {
 
 class gate {
  public:
-  explicit gate(boost::asio::any_io_executor strand) : channel_(std::move(strand)) {}
+  explicit gate(const boost::asio::any_io_executor& strand) : channel_(strand) {}
   void open() { channel_.close(); }
   bool is_open() const { return !channel_.is_open(); }
   boost::asio::awaitable<void> wait() {

@@ -384,7 +384,8 @@ struct session::impl : std::enable_shared_from_this<impl> {
       env[name] = value;
     if (self->network) self->network->append_to(env, request.extra_env);
     c.env.assign(env.begin(), env.end());
-    c.cwd = request.cwd.empty() ? self->rules.workdir : std::move(request.cwd);
+    c.cwd = std::move(request.cwd);
+    if (c.cwd.empty()) c.cwd = self->rules.workdir;
     c.pty = request.pty;
     c.descriptors = std::move(request.descriptors);
 

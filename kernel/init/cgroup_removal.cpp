@@ -73,6 +73,7 @@ void kill_cgroup(const std::string& directory) {
   // A number is signalled only if it still is a member once we hold whatever process it means.
   const std::vector<pid_t> before = members(directory);
   std::vector<int> held;
+  held.reserve(before.size());
   for (pid_t pid : before)
     held.push_back(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   const std::vector<pid_t> after = members(directory);

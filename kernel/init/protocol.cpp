@@ -86,9 +86,9 @@ class reader {
 };
 
 template <class Message>
-std::optional<Message> finished(const reader& in, Message&& message) {
+std::optional<Message> finished(const reader& in, Message message) {
   if (!in.complete()) return std::nullopt;
-  return std::forward<Message>(message);
+  return message;
 }
 
 bool known(frame_type type) {
@@ -133,7 +133,7 @@ std::optional<frame_header> decode_header(std::string_view sixteen_bytes) {
   header.id = in.u64();
   in.require(header.payload_bytes <= max_payload_bytes && header.descriptors <= max_descriptors &&
              known(header.type));
-  return finished(in, std::move(header));
+  return finished(in, header);
 }
 
 std::string encode(const setup_message& message) {
@@ -240,7 +240,7 @@ std::optional<ready_message> decode_ready(std::string_view payload) {
   ready_message message;
   message.version = in.u32();
   message.pid = in.u32();
-  return finished(in, std::move(message));
+  return finished(in, message);
 }
 
 std::optional<failed_message> decode_failed(std::string_view payload) {
@@ -250,7 +250,7 @@ std::optional<failed_message> decode_failed(std::string_view payload) {
   message.error_number = in.u32();
   in.require(message.stage >= exec_stage::descriptors && message.stage <= exec_stage::listen &&
              message.error_number > 0 && message.error_number < 4096);
-  return finished(in, std::move(message));
+  return finished(in, message);
 }
 
 std::optional<exited_message> decode_exited(std::string_view payload) {
@@ -261,7 +261,7 @@ std::optional<exited_message> decode_exited(std::string_view payload) {
   message.value = in.u32();
   in.require(signalled <= 1 &&
              (message.signalled ? message.value >= 1 && message.value <= 64 : message.value <= 255));
-  return finished(in, std::move(message));
+  return finished(in, message);
 }
 
 std::optional<listening_message> decode_listening(std::string_view payload) {
@@ -279,8 +279,8 @@ std::optional<listening_message> decode_listening(std::string_view payload) {
 
 std::optional<std::uint32_t> decode_number(std::string_view payload) {
   reader in(payload);
-  auto value = in.u32();
-  return finished(in, std::move(value));
+  const auto value = in.u32();
+  return finished(in, value);
 }
 
 }  // namespace ccbox::init

@@ -70,6 +70,7 @@ class policy_store {
     if (known != policies_.end())
       if (auto policy = known->second.lock()) return policy;
     std::vector<rule> parsed;
+    parsed.reserve(rules.size());
     for (const auto& one : rules)
       parsed.push_back(to_rule(one));
     auto built = egress_policy::build(std::move(parsed));
@@ -117,8 +118,8 @@ class egress_plugin : public plugin::egress {
   }
 
   void check_rule(const plugin::egress_rule& from) override {
-    auto why = egress_policy::check(to_rule(from));
-    if (!why.empty()) throw plugin::failure(CCBOX_INVALID, std::move(why));
+    const auto why = egress_policy::check(to_rule(from));
+    if (!why.empty()) throw plugin::failure(CCBOX_INVALID, why);
   }
 
   void open(const plugin::egress_request& request, plugin::egress_sink& sink) override {
