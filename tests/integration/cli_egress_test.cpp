@@ -265,7 +265,7 @@ TEST_CASE("wrap refuses what run refuses, and its argv reads the same files and 
   const arguments words{"wrap", "--without", "fs_name_deny", "--ticketing", "linear"};
   const auto bad = s.ccbox(words + s.files() + arguments{"--allow-domain", "a b", "--", "true"});
   CHECK(bad.code == 125);
-  CHECK(contains(bad.err, "egressAllowlist[0]: 'a b'"));
+  CHECK(contains(bad.err, "--allow-domain 'a b'"));
   const auto done = s.ccbox(words + s.files() + arguments{"--", "sh", "-c", "echo $HTTP_PROXY"});
   REQUIRE(done.code == 0);
   const auto document = json::parse(done.out).as_object();
