@@ -37,8 +37,8 @@ std::string_view view(ccbox_str text) {
 }
 
 ccbox_egress_rule to_abi(const egress_rule& r) {
-  return {static_cast<ccbox_egress_action>(r.action), r.git_host ? std::uint32_t{CCBOX_EGRESS_GIT_HOST} : 0u, str(r.pattern),
-          str(r.origin), str(r.reason)};
+  return {static_cast<ccbox_egress_action>(r.action), r.git_host ? std::uint32_t{CCBOX_EGRESS_GIT_HOST} : 0u,
+          str(r.pattern), str(r.origin), str(r.reason)};
 }
 
 bool is_endpoint(std::string_view text) {

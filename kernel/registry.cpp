@@ -242,8 +242,9 @@ result<std::unique_ptr<registry>> registry::build(const manifest& m, ccbox_probe
   const egress_plugin* used = made->find_egress();
   for (const auto& each : self.members)
     if (each.as_egress && each.as_egress.get() != used)
-      log_event(log_level::warn, "egress_passed_over",
-                {{"plugin", each.as_egress->name()}, {"what", used->name() + " comes first by its priority"}});
+      log_event(
+          log_level::warn, "egress_passed_over",
+          {{"plugin", each.as_egress->name()}, {"what", used->name() + " comes first by its priority"}});
   return made;
 }
 
