@@ -49,9 +49,11 @@ class running_pair {
   template <class Condition>
   bool wait_for(Condition reached) {
     std::unique_lock lock(mutex_);
-    for (int i = 0; i < 1000 && !reached(); ++i)
+    for (int i = 0; i < 1000; ++i) {
+      if (reached()) return true;
       changed_.wait_for(lock, std::chrono::milliseconds(10));
-    return reached();
+    }
+    return false;
   }
 
   // CONNECT, and the head of the answer.
