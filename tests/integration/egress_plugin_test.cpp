@@ -7,10 +7,10 @@
 #include <map>
 #include <mutex>
 #include <sstream>
-#include <thread>
 
 #include "ccbox/plugin.hpp"
 #include "support/dns_responder.hpp"
+#include "support/run_command.hpp"
 #include "support/tcp_origin.hpp"
 #include "support/tcp_peer.hpp"
 #include "support/temporary_directory.hpp"
@@ -35,14 +35,6 @@ std::size_t count_entries(const char* directory) {
   for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(directory))
     ++count;
   return count;
-}
-
-template <class Condition>
-bool comes_true(Condition condition) {
-  // Polled: what ends in the plugin's own thread has no event here.
-  for (int i = 0; i < 1000 && !condition(); ++i)
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
-  return condition();
 }
 
 struct opened {
@@ -198,7 +190,7 @@ TEST_CASE("two sessions have their own rules, ports and events") {
   CHECK(one.http != two.http);
   CHECK(connect(one.http_port(), allowed).find(" 200 ") != std::string::npos);
   CHECK(connect(two.http_port(), allowed).find(" 403 ") != std::string::npos);
-  REQUIRE(comes_true([&] { return !p.events().empty(); }));
+  REQUIRE(test::eventually([&] { return !p.events().empty(); }));
   CHECK(p.events().size() == 1);
   CHECK(p.events()[0].find(R"(two denial {"protocol":"connect","host":"a.test")") == 0);
   CHECK(p.counter("ccbox_egress_sessions") == 2);
@@ -304,9 +296,9 @@ TEST_CASE("200 sessions at once serve their own, and leave nothing when they are
     }
     for (int i = 0; i < 200; ++i)
       p.close("s" + std::to_string(i) + ".test");
-    CHECK(comes_true([&] { return p.counter("ccbox_egress_sessions") == 0; }));
+    CHECK(test::eventually([&] { return p.counter("ccbox_egress_sessions") == 0; }));
   }
-  CHECK(comes_true([&] { return count_entries("/proc/self/task") == threads; }));
+  CHECK(test::eventually([&] { return count_entries("/proc/self/task") == threads; }));
   // The origin's own handle of each connection is the test's.
-  CHECK(comes_true([&] { return count_entries("/proc/self/fd") <= before + origin.connections(); }));
+  CHECK(test::eventually([&] { return count_entries("/proc/self/fd") <= before + origin.connections(); }));
 }
