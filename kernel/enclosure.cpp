@@ -1,7 +1,6 @@
 #include "enclosure.hpp"
 
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -35,116 +34,6 @@ constexpr auto shutdown_margin = 1s;      // beyond the grace that init was told
 const result<std::string>& base_filter() {
   static const result<std::string> filter = build_base_filter(filter_architecture::native, ::geteuid() == 0);
   return filter;
-}
-
-error invalid(std::string what) {
-  return {error_code::invalid_argument, std::move(what), ""};
-}
-
-result<init::exec_message> to_message(const command& c, const limit_group& limits) {
-  auto has_nul = [](const std::string& s) { return s.find('\0') != s.npos; };
-  if (c.argv.empty() || c.argv[0].empty()) return invalid("the command is empty");
-  if (std::any_of(c.argv.begin(), c.argv.end(), has_nul)) return invalid("an argument has a NUL byte");
-  if (c.cwd.empty() || c.cwd[0] != '/' || has_nul(c.cwd)) {
-    return invalid("the working directory " + quoted(c.cwd) + " is not an absolute path");
-  }
-  init::exec_message m;
-  m.argv = c.argv;
-  for (const auto& [name, value] : c.env) {
-    if (name.empty() || name.find('=') != name.npos || has_nul(name) || has_nul(value)) {
-      return invalid("malformed environment variable " + quoted(name));
-    }
-    m.env.push_back(name + "=" + value);
-  }
-  m.cwd = c.cwd;
-  for (unsigned i = 0; i < 3; ++i) {
-    if (c.descriptors[i]) m.flags |= init::exec_stdin << i;
-  }
-  if (c.pty) {
-    m.flags |= init::exec_pty;
-    m.rows = c.pty->rows;
-    m.cols = c.pty->cols;
-  }
-  m.limits = limits.rlimits();
-  return m;
-}
-
-const char* step_name(init::exec_stage stage) {
-  switch (stage) {
-    case init::exec_stage::descriptors:
-      return "place descriptors for";
-    case init::exec_stage::pty:
-      return "open a terminal for";
-    case init::exec_stage::fork:
-      return "fork for";
-    case init::exec_stage::limits:
-      return "set limits for";
-    case init::exec_stage::chdir:
-      return "change directory to";
-    case init::exec_stage::exec:
-      return "exec";
-    case init::exec_stage::listen:
-      return "listen for";
-  }
-  return "start";
-}
-
-error start_failure(const init::failed_message& m, const std::string& program, const std::string& cwd) {
-  const int number = static_cast<int>(m.error_number);
-  const bool chdir = m.stage == init::exec_stage::chdir;
-  error e = system_error(step_name(m.stage), chdir ? cwd : program, number);
-  if (chdir) {
-    e.code = error_code::invalid_argument;
-  } else if (m.stage != init::exec_stage::exec) {
-    e.code = error_code::failed;
-    if (m.stage == init::exec_stage::descriptors && number == ESOCKTNOSUPPORT)
-      e.hint =
-          "a network or datagram socket as standard input or output leads to the host's network: pass it "
-          "through a "
-          "pipe (cat | … | cat)";
-    if (m.stage == init::exec_stage::descriptors && number == EISDIR)
-      e.hint =
-          "a directory as standard input or output leads out of the enclosure: redirect it to a file or to "
-          "/dev/null";
-  } else if (number == ENOEXEC || number == EISDIR || number == ELIBBAD || number == ETXTBSY) {
-    e.code = error_code::permission_denied;  // there, but not to be executed: exit code 126
-  }
-  return e;
-}
-
-// Is it what init says it is? The session's proxies are going to serve whoever connects to it.
-bool is_loopback_listener(const unique_fd& socket, int family, std::uint16_t port) {
-  sockaddr_storage address{};
-  socklen_t size = sizeof address;
-  int listening = 0;
-  socklen_t option_size = sizeof listening;
-  if (::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &size) < 0 ||
-      ::getsockopt(socket.get(), SOL_SOCKET, SO_ACCEPTCONN, &listening, &option_size) < 0)
-    return false;
-  if (listening != 1 || address.ss_family != family) return false;
-  if (family == AF_INET) {
-    const auto& v4 = reinterpret_cast<const sockaddr_in&>(address);
-    return v4.sin_addr.s_addr == htonl(INADDR_LOOPBACK) && v4.sin_port == htons(port);
-  }
-  const auto& v6 = reinterpret_cast<const sockaddr_in6&>(address);
-  return IN6_IS_ADDR_LOOPBACK(&v6.sin6_addr) && v6.sin6_port == htons(port);
-}
-
-// Nothing if the frame's descriptors are not the sockets that it speaks of.
-std::optional<std::vector<loopback_listener>> take_listeners(const init::listening_message& m,
-                                                             std::vector<unique_fd> descriptors) {
-  if (descriptors.size() != m.descriptors()) return std::nullopt;
-  std::vector<loopback_listener> made;
-  auto next = descriptors.begin();
-  for (const auto& port : m.ports) {
-    loopback_listener listener{port.number, std::move(*next++), {}};
-    if (port.has_v6) listener.v6 = std::move(*next++);
-    if (!is_loopback_listener(listener.v4, AF_INET, port.number) ||
-        (listener.v6 && !is_loopback_listener(listener.v6, AF_INET6, port.number)))
-      return std::nullopt;
-    made.push_back(std::move(listener));
-  }
-  return made;
 }
 
 struct listen_request {
@@ -432,6 +321,11 @@ asio::awaitable<result<std::vector<loopback_listener>>> enclosure::listen(unsign
         "boundary",
         ""};
   }
+  if (count < 1 || count > init::max_listen_ports)
+    co_return error{error_code::invalid_argument,
+                    std::to_string(count) + " listening ports: at least one, and " +
+                        std::to_string(init::max_listen_ports) + " is the most",
+                    ""};
   const auto request = std::make_shared<listen_request>(self->strand);
   request->id = self->next_id++;
   request->count = count;
@@ -477,7 +371,7 @@ asio::awaitable<result<started_command>> enclosure::exec(command c) {
     co_return std::move(*record->started);
   }
   self->commands.erase(id);
-  if (record->failed) co_return start_failure(*record->failed, c.argv[0], c.cwd);
+  if (record->failed) co_return start_failure(c, *record->failed);
   co_return self->ended_error();
 }
 
@@ -497,7 +391,8 @@ asio::awaitable<result<exit_status>> enclosure::wait(std::uint64_t id) {
 asio::awaitable<result<void>> enclosure::signal(std::uint64_t id, int number) {
   const auto self = impl_;
   if (self->over.is_open()) co_return self->ended_error();
-  if (number < 1 || number > 64) co_return invalid("there is no signal " + std::to_string(number));
+  if (number < 1 || number > 64)
+    co_return error{error_code::invalid_argument, "there is no signal " + std::to_string(number), ""};
   const auto found = self->commands.find(id);
   if (found == self->commands.end() || found->second->status) {
     co_return error{error_code::not_found, "there is no running command " + std::to_string(id), ""};

@@ -1,22 +1,22 @@
 // A started plan: one launcher process, ccbox-init inside it, and the channel between. Mechanism only:
 // states, events and time limits are the session's.
 //
-// Runs on one strand (its executor), whose threads must live as long as the enclosure (see process.hpp);
-// nothing here is thread-safe beyond that, but kill().
+// Runs on one strand (its executor); nothing here is thread-safe beyond that, but kill(). It ends with this
+// process, not with the thread that started it: its launcher outlives that (docs/decisions/0008).
 //
 // A plan with very many paths raises this process's soft limit of open files.
 #pragma once
 
-#include <array>
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
+#include "command.hpp"
 #include "limits.hpp"
+#include "loopback_listener.hpp"
 #include "plan.hpp"
 #include "process.hpp"
 #include "result.hpp"
@@ -24,29 +24,10 @@
 
 namespace ccbox {
 
-struct window_size {
-  unsigned rows = 24, cols = 80;
-};
-
-struct command {
-  std::vector<std::string> argv;  // argv[0] is searched in the PATH of `env`, inside the enclosure
-  std::vector<std::pair<std::string, std::string>> env;
-  std::string cwd;                       // absolute, inside
-  std::array<unique_fd, 3> descriptors;  // one that is not open comes from the pty, or else is /dev/null
-  std::optional<window_size> pty;
-};
-
 struct started_command {
   std::uint64_t id = 0;
   int pid_inside = 0;
   unique_fd pty_master;  // if a pty was asked for
-};
-
-// One port of the enclosure's own loopback, open for whoever is inside; accept on it from here.
-struct loopback_listener {
-  std::uint16_t port = 0;
-  unique_fd v4;  // 127.0.0.1
-  unique_fd v6;  // ::1; not open where there is no IPv6
 };
 
 class enclosure {

@@ -491,6 +491,7 @@ struct session::impl : std::enable_shared_from_this<impl> {
       co_return error{error_code::illegal_state,
                       "command " + std::to_string(exec_id) + " has no captured terminal", ""};
     }
+    if (auto ok = check_size(size); !ok) co_return ok.error();
     winsize w{};
     w.ws_row = static_cast<unsigned short>(size.rows);
     w.ws_col = static_cast<unsigned short>(size.cols);

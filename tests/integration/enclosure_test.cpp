@@ -126,6 +126,7 @@ TEST_CASE_FIXTURE(fixture, "a command that cannot be started says why, and the n
   CHECK(code_of(with([](command& c) { c.env.emplace_back("", "c"); })) == error_code::invalid_argument);
   CHECK(code_of(with([](command& c) { c.env.emplace_back("A", std::string(1, '\0')); })) ==
         error_code::invalid_argument);
+  CHECK(code_of(with([](command& c) { c.pty = window_size{24, 65536}; })) == error_code::invalid_argument);
   // One word over the kernel's limit, and altogether more than a frame takes.
   CHECK(code_of(with([](command& c) { c.argv.emplace_back(200 << 10, 'x'); })) == error_code::too_large);
   CHECK(code_of(with([](command& c) { c.argv.resize(100, std::string(100 << 10, 'x')); })) ==

@@ -178,6 +178,8 @@ TEST_CASE("a listen that makes no sense ends init") {
 
 TEST_CASE_FIXTURE(fixture, "the kernel side takes the sockets that it asked for") {
   auto e = start(test::misbehaving_plan("listen-right"));
+  for (const unsigned count : {0u, init::max_listen_ports + 1})
+    CHECK(loop.run(e->listen(count)).error().code == error_code::invalid_argument);
   const auto listeners = loop.run(e->listen(2));
   REQUIRE_MESSAGE(listeners, listeners.error().what);
   REQUIRE(listeners->size() == 2);

@@ -289,6 +289,7 @@ TEST_CASE_FIXTURE(fixture, "a captured terminal can be resized, a passed one is 
   const auto e = begin(*s, std::move(r));
   CHECK_FALSE(e.pty_master);
   until("set");
+  CHECK(loop.run(s->resize(e.exec_id, {30, 65536 + 40})).error().code == error_code::invalid_argument);
   REQUIRE(loop.run(s->resize(e.exec_id, {30, 40})));
   CHECK(loop.run(s->wait(e.exec_id)).value().code() == 4);
   CHECK(events() == "starting ready stdout(1)='10 20\\r\\nset\\r\\n30 40\\r\\n' exit(1)=4");
