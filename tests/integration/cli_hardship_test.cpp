@@ -6,6 +6,7 @@
 #include <string>
 
 #include "cli_support.hpp"
+#include "support/sanitizer.hpp"
 
 using namespace ccbox::test;
 
@@ -18,11 +19,7 @@ finished after(const std::string& setup, const arguments& words, const temporary
 
 // A sanitizer needs memory in every process, init too; and its check of virtual pointers opens a pipe to see
 // what can be read, and takes a pipe that it did not get for an error of the program.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr const char *least_memory = "256M", *fewest_files = "16";
-#else
-constexpr const char *least_memory = "4M", *fewest_files = "6";
-#endif
+const std::string least_memory = sanitized ? "256M" : "4M", fewest_files = sanitized ? "16" : "6";
 
 }  // namespace
 
@@ -63,8 +60,7 @@ TEST_CASE("limits of the caller that are too low are named") {
   CHECK(no_files.code == 125);
   CHECK(contains(no_files.err, "EMFILE"));
   CHECK(contains(no_files.err, "ccbox: hint: raise the limit of open files"));
-  const auto fewest =
-      after(std::string("ulimit -n ") + fewest_files, run_words + arguments{"--", "true"}, work);
+  const auto fewest = after("ulimit -n " + fewest_files, run_words + arguments{"--", "true"}, work);
   CHECK(fewest.code == 125);
   CHECK(contains(fewest.err, "ccbox: hint: raise the limit of open files"));
   const auto no_size = after("ulimit -f 0", run_words + arguments{"--", "true"}, work);
@@ -93,8 +89,7 @@ TEST_CASE("inside an enclosure ccbox says that it is in one") {
   const temporary_directory work;
   const arguments outer =
       run_words + arguments{"--ro", CCBOX_TEST_SOURCE_DIR, "--ro", CCBOX_TEST_BINARY_DIR, "--bind", "."} +
-      // A sanitizer's search for leaks needs ptrace, which the base filter refuses.
-      arguments{"--env", "ASAN_OPTIONS=detect_leaks=0", "--"};
+      arguments{"--env", no_leak_search, "--"};
   const auto nested = run(outer + run_words + arguments{"--bind", ".", "--", "true"}, in(work));
   CHECK(nested.code == 125);
   CHECK(contains(nested.err, "inside an enclosure of ccbox already"));

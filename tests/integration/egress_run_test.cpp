@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "cli_support.hpp"
+#include "support/sanitizer.hpp"
 #include "unique_fd.hpp"
 
 using namespace ccbox;
@@ -89,8 +90,8 @@ struct scene {
   finished run_in(const arguments& options, const std::string& script) const {
     run_options at;
     at.cwd = work;
-    return run(arguments{ccbox_program(), "run", "--without", "fs_name_deny"} + options +
-                   arguments{"--", "bash", "-c", script},
+    return run(arguments{ccbox_program(), "run", "--without", "fs_name_deny", "--env", no_leak_search} +
+                   options + arguments{"--", "bash", "-c", script},
                at);
   }
   arguments allowed() const { return {"--allow-domain", server.address()}; }

@@ -210,13 +210,14 @@ TEST_CASE_FIXTURE(fixture, "shutdown ends every session and refuses new ones") {
 }
 
 TEST_CASE("destroying the port ends every enclosure, even if its executor never runs again") {
+  const sandbox_context& context = test::shared_boot().context();  // its plugins stay open
   const auto before = test::take_footprint();
   test::temporary_directory dir;
   std::vector<unique_fd> tree;
   {
     test::event_loop loop;
     event_bus bus;
-    sandbox_port port(loop.executor(), test::shared_boot().context(), bus);
+    sandbox_port port(loop.executor(), context, bus);
     for (const std::string backend : {"none", "bubblewrap"}) {
       auto s = loop.run(port.launch(test::spec_for(backend, backend, dir.path())));
       REQUIRE(s);
@@ -234,13 +235,14 @@ TEST_CASE("destroying the port ends every enclosure, even if its executor never 
 }
 
 TEST_CASE("twelve sessions in one directory run at once on several threads") {
+  const sandbox_context& context = test::shared_boot().context();  // its plugins stay open
   const auto before = test::take_footprint();
   test::temporary_directory dir;
   {
     asio::thread_pool pool(4);
     {
       event_bus bus;
-      sandbox_port port(pool.get_executor(), test::shared_boot().context(), bus);
+      sandbox_port port(pool.get_executor(), context, bus);
       test::recorder seen(bus, pool.get_executor());
       std::vector<std::future<int>> codes;
       const auto work = [](sandbox_port& p, std::string directory, int number) -> asio::awaitable<int> {
