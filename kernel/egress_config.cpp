@@ -6,6 +6,7 @@
 
 #include "lone_word.hpp"
 #include "paths.hpp"
+#include "shipped_config.hpp"
 #include "yaml_document.hpp"
 
 namespace ccbox {
@@ -355,6 +356,7 @@ result<egress_config> load_egress_config(const std::string& path) {
   }
   auto text = read_yaml_file(file);
   if (!text) return text.error();
+  if (auto shipped = shipped_egress(*text, file)) return std::move(*shipped);
   return parse_egress_config(*text, file);
 }
 

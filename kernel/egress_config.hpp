@@ -20,6 +20,8 @@ struct egress_entry {
   std::string pattern;  // host[:port]; floor: an address range
   std::string reason;
   unsigned line = 0;  // of the file
+
+  bool operator==(const egress_entry&) const = default;
 };
 
 struct egress_group {
@@ -29,6 +31,8 @@ struct egress_group {
   bool git_hosts = false;
   bool enabled = true;  // optional groups: named by `enable`
   std::vector<egress_entry> entries;
+
+  bool operator==(const egress_group&) const = default;
 };
 
 enum class egress_bridge { direct, socat };
@@ -48,6 +52,8 @@ struct egress_config {
   std::vector<std::pair<std::string, std::string>> options;
 
   std::string where(const egress_entry& entry) const;  // "config/egress.yaml:12"
+
+  bool operator==(const egress_config&) const = default;
 };
 
 // `path` empty: the installed one, then the source tree's (see paths.hpp).

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "shipped_config.hpp"
 #include "yaml_document.hpp"
 
 namespace ccbox {
@@ -36,7 +37,9 @@ bool is_hexadecimal(std::string_view text) {
 class manifest_reader {
  public:
   manifest_reader(const std::string& file, const std::string& plugin_directory)
-      : directory_(fs::absolute(file).parent_path()), plugin_directory_(plugin_directory) {
+      : plugin_directory_(plugin_directory) {
+    std::error_code gone;  // a current directory that was removed
+    directory_ = fs::absolute(file, gone).parent_path();
     out_.file = file;
   }
 
@@ -52,8 +55,7 @@ class manifest_reader {
  private:
   std::string resolve(const std::string& path) const {
     if (path.find('/') != std::string::npos) return (directory_ / path).lexically_normal().string();
-    const auto name = fs::path(path).extension() == ".so" ? path : path + ".so";
-    return (fs::path(plugin_directory_) / name).string();
+    return in_plugin_directory(path, plugin_directory_);
   }
 
   std::string text(const yaml_value& item, std::string_view key) const {
@@ -135,20 +137,22 @@ class manifest_reader {
   manifest out_;
 };
 
-result<manifest> read_manifest(const result<yaml_value>& root, const std::string& file,
-                               const std::string& plugin_directory) {
-  if (!root) return root.error();
-  try {
-    return manifest_reader(file, plugin_directory).read(*root);
-  } catch (const refused& r) {
-    return r.reason;
-  }
+result<manifest> read_file(const std::string& path, const std::string& plugin_directory) {
+  const auto text = read_yaml_file(path);
+  if (!text) return text.error();
+  if (auto shipped = shipped_manifest(*text, path, plugin_directory)) return std::move(*shipped);
+  return parse_manifest(*text, path, plugin_directory);
 }
 
 }  // namespace
 
+std::string in_plugin_directory(const std::string& name, const std::string& plugin_directory) {
+  const auto file = fs::path(name).extension() == ".so" ? name : name + ".so";
+  return (fs::path(plugin_directory) / file).string();
+}
+
 result<manifest> load_manifest(const std::string& path, const std::string& plugin_directory) {
-  auto read = read_manifest(load_yaml_file(path), path, plugin_directory);
+  auto read = read_file(path, plugin_directory);
   if (!read && read.error().code == error_code::not_found && read.error().hint.empty()) {
     auto missing = read.error();
     missing.hint = "the manifest says which plugins to load; ccbox is installed with one";
@@ -159,7 +163,13 @@ result<manifest> load_manifest(const std::string& path, const std::string& plugi
 
 result<manifest> parse_manifest(std::string_view text, const std::string& name,
                                 const std::string& plugin_directory) {
-  return read_manifest(load_yaml_text(text, name), name, plugin_directory);
+  const auto root = load_yaml_text(text, name);
+  if (!root) return root.error();
+  try {
+    return manifest_reader(name, plugin_directory).read(*root);
+  } catch (const refused& r) {
+    return r.reason;
+  }
 }
 
 }  // namespace ccbox

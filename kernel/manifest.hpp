@@ -28,12 +28,19 @@ struct manifest_entry {
   std::optional<std::string> sha256;  // lower case
   std::vector<std::pair<std::string, std::string>> options;
   std::string where;  // file:line:column
+
+  bool operator==(const manifest_entry&) const = default;
 };
 
 struct manifest {
   std::string file;
   std::vector<manifest_entry> plugins;
+
+  bool operator==(const manifest&) const = default;
 };
+
+// Where the manifest means a file that it names without a '/'.
+std::string in_plugin_directory(const std::string& name, const std::string& plugin_directory);
 
 result<manifest> load_manifest(const std::string& path, const std::string& plugin_directory);
 result<manifest> parse_manifest(std::string_view text, const std::string& name,

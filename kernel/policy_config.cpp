@@ -5,7 +5,7 @@
 #include "glob.hpp"
 #include "path_spelling.hpp"
 #include "paths.hpp"
-#include "shipped_policy.hpp"
+#include "shipped_config.hpp"
 #include "yaml_document.hpp"
 
 namespace ccbox {

@@ -83,9 +83,16 @@ bool is_printable(char32_t point) {
   return point != 0xfeff && !(point >= 0xfff9 && point <= 0xfffb) && !(point >= 0xe0000 && point <= 0xe007f);
 }
 
+bool is_plain(char c, bool escape_quotes) {
+  return c >= 0x20 && c < 0x7f && !(escape_quotes && (c == '\'' || c == '\\'));
+}
+
 std::string escaped(std::string_view text, bool escape_quotes) {
   constexpr char hex[] = "0123456789abcdef";
-  std::string out;
+  const auto odd =
+      std::find_if_not(text.begin(), text.end(), [&](char c) { return is_plain(c, escape_quotes); });
+  std::string out(text.begin(), odd);  // mostly all of it
+  text.remove_prefix(out.size());
   while (!text.empty()) {
     char32_t point = 0;
     const std::size_t length = utf8_sequence(text, point);

@@ -28,7 +28,8 @@ std::size_t utf8_sequence(std::string_view text, char32_t& point) {
 bool is_utf8(std::string_view text) {
   char32_t point = 0;
   while (!text.empty()) {
-    const std::size_t length = utf8_sequence(text, point);
+    const bool ascii = static_cast<unsigned char>(text.front()) < 0x80;
+    const std::size_t length = ascii ? 1 : utf8_sequence(text, point);
     if (length == 0) return false;
     text.remove_prefix(length);
   }
