@@ -135,7 +135,10 @@ class egress_plugin : public plugin::egress {
       listeners.push_back({one.kind, one.fd, std::string(one.address)});
 
     const reservation place(*this, id);
+    // A worker that has no thread yet is ours alone: nothing has to be handed over to it, and back.
+    std::unique_lock fresh(starting_);
     worker& where = least_used_worker();
+    if (where.is_started()) fresh.unlock();
     auto session = std::make_shared<egress_session>(where, common_, id, std::move(policy), settings, token);
     auto pair = std::make_shared<proxy_pair>(where, common_, std::move(session), listeners);
     environment_inputs in;
@@ -149,6 +152,7 @@ class egress_plugin : public plugin::egress {
     for (const auto& one : session_environment(in))
       sink.environment(one.name, one.value, one.append ? static_cast<std::uint32_t>(CCBOX_EGRESS_APPEND) : 0);
     pair->open();
+    where.start();
     const std::lock_guard lock(mutex_);
     pairs_[id] = std::move(pair);
   }
@@ -218,9 +222,7 @@ class egress_plugin : public plugin::egress {
     for (const auto& one : workers_)
       if (one->sessions == 0) return *one;
     if (workers_.size() < most_workers_) {
-      auto fresh = std::make_unique<worker>();
-      fresh->start();
-      workers_.push_back(std::move(fresh));
+      workers_.push_back(std::make_unique<worker>());
       return *workers_.back();
     }
     return **std::min_element(workers_.begin(), workers_.end(),
@@ -234,6 +236,7 @@ class egress_plugin : public plugin::egress {
   const std::unique_ptr<resolver> resolver_;
   decision_log log_;
   policy_store policies_;
+  std::mutex starting_;  // held while a worker without a thread is used; before mutex_
   std::mutex mutex_;
   std::vector<std::unique_ptr<worker>> workers_;
   // Null: being opened.

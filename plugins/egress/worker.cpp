@@ -4,7 +4,6 @@
 #include <signal.h>
 
 #include <boost/asio/post.hpp>
-#include <future>
 
 namespace ccbox::egress {
 
@@ -17,13 +16,16 @@ worker::~worker() {
 }
 
 void worker::start() {
+  if (thread_.joinable()) return;
   alive_.emplace(context_->get_executor());
   // Signals are the host's business, on its own threads.
   sigset_t all, before;
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  std::promise<void> ended;
+  ended_ = ended.get_future();
   try {
-    thread_ = std::thread([this] {
+    thread_ = std::thread([this, ended = std::move(ended)]() mutable {
       id_ = std::this_thread::get_id();
       ::pthread_setname_np(::pthread_self(), "ccbox-egress");
       while (!context_->stopped()) {
@@ -33,6 +35,7 @@ void worker::start() {
           // Whatever found no memory has lost its connection; the others go on.
         }
       }
+      ended.set_value();
     });
   } catch (...) {
     ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
@@ -45,10 +48,7 @@ void worker::stop(std::chrono::milliseconds limit) {
   if (!thread_.joinable()) return;
   asio::post(*context_, [this] { deadlines_.shut(); });
   alive_.reset();
-  const auto end = std::chrono::steady_clock::now() + limit;
-  while (!context_->stopped() && std::chrono::steady_clock::now() < end)
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  context_->stop();
+  if (ended_.wait_for(limit) != std::future_status::ready) context_->stop();
   thread_.join();
 }
 
