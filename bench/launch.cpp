@@ -1,6 +1,6 @@
 // Starting: `ccbox run -- true` beside bare bwrap with the same view, firejail, and (asked for) the npm
-// package
-// @anthropic-ai/sandbox-runtime; a command in a warm session beside posix_spawn; what an idle session costs.
+// package @anthropic-ai/sandbox-runtime; a command in a warm session beside posix_spawn; what an idle session
+// costs.
 //
 //   bench_launch [--rounds N] [--srt EXECUTABLE]
 #include <sys/mman.h>

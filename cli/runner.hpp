@@ -1,8 +1,7 @@
 // One command in one enclosure, from launch to exit code: descriptors or a pty in, signals forwarded,
 // everything ended.
 //
-// Runs on the thread that calls run(), which drives its own io_context: no other thread is needed, and the
-// launcher (which dies with the thread that started it) lives as long as this program.
+// Runs on the thread that calls run(), which drives its own io_context: no other thread is needed.
 #pragma once
 
 #include <memory>

@@ -1,11 +1,9 @@
 // Joins the caller's terminal to a pty master: what is typed goes in, what is printed comes out.
 //
 //  - Standard input and output are terminals: the caller's terminal is in raw mode while the relay runs, so
-//  that keys
-//    such as Ctrl-C and Ctrl-Z reach the line discipline inside, where the job control is.
+//    that keys such as Ctrl-C and Ctrl-Z reach the line discipline inside, where the job control is.
 //  - Only input is one (`ccbox run … | less`): lines are passed on as they are entered, the terminal stays as
-//  it is, and
-//    while another program of the pipeline has it in raw mode nothing is read.
+//    it is, and while another program of the pipeline has it in raw mode nothing is read.
 //  - In the background (`ccbox run … &`) the terminal is neither read nor changed.
 //
 // The terminal's modes are put back by the destructor, by pause(), and when a fatal signal ends the program.

@@ -401,8 +401,7 @@ void restrict_mounts_by_name(std::vector<rule>& mounts, const policy_config& con
       for (const auto index : accepted) {
         const auto& entry = config.name_deny[index];
         // Whoever mounts the directory `site.key` means it; a file of a denied name, or what lies in a denied
-        // place
-        // (`.git/hooks/...`), stays denied.
+        // place (`.git/hooks/...`), stays denied.
         const bool is_place = entry.pattern.find('/') != std::string::npos;
         if ((is_file || is_place) && exempted.empty()) covered_by = &entry;
       }

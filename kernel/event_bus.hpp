@@ -1,17 +1,14 @@
 // Delivers each session's events, in order, to any number of subscribers.
 //
 //  - stdout and stderr are never lost: when a subscriber's queue is full, publish() waits (the pump then
-//  stops
-//    reading and the command blocks on its pipe). Other events wait in the same queue, so order holds.
+//    stops reading and the command blocks on its pipe). Other events wait in the same queue, so order holds.
 //  - Memory is bounded per subscriber: queue_limit_bytes for what is queued and being handled, one event of
-//  any size
-//    excepted when it is alone. Publishers that wait hold one event each.
+//    any size excepted when it is alone. Publishers that wait hold one event each.
 //  - A subscriber that throws is logged, unsubscribed, and harms nobody else.
 //  - Unsubscribing (or destroying the subscription) drops its queue and releases a waiting publisher. So does
 //    destroying the bus, but then what was published before is still delivered.
 //  - A publish() that is cancelled while it waits throws operation_aborted; its event is delivered all the
-//  same, past
-//    the limit.
+//    same, past the limit.
 //
 // Threads: every function may be called on any thread. A subscriber is called on its own strand of the
 // executor it was subscribed with, one event at a time, never inside publish(). It must not wait for its own

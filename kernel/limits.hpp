@@ -2,11 +2,10 @@
 // enforce is an error, not a warning.
 //
 //  - memory: of the whole session, swap included (cgroup); else the address space of each process
-//  (RLIMIT_AS).
+//    (RLIMIT_AS).
 //  - processes: commands and theirs at any one time, ccbox's own two not counted (cgroup); else RLIMIT_NPROC,
-//  which
-//    counts the enclosure's processes where it has a user namespace of its own, and does not bind root at
-//    all.
+//    which counts the enclosure's processes where it has a user namespace of its own, and does not bind root
+//    at all.
 //  - cpus: cgroup only. File size: RLIMIT_FSIZE. Wall time: the session's timer.
 //
 // [any thread]

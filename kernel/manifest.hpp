@@ -1,9 +1,8 @@
 // config/plugins.yaml: which plugins to load, in which order of preference.
 //
 //   plugins:
-//     - path: bubblewrap.so        # a name is looked up in the plugin directory; a path with '/' is taken as
-//     it is,
-//       enabled: true              # relative ones from the manifest's own directory
+//     - path: bubblewrap.so        # a name: of the plugin directory; with '/', from the manifest's directory
+//       enabled: true
 //       priority: 100              # the available backend with the highest wins when the spec names none
 //       required: false            # true: a plugin that cannot be loaded stops the boot
 //       sha256: <64 hex digits>    # optional

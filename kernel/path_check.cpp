@@ -1,5 +1,5 @@
-// check_path: what a policy says of one path. It looks at the host for symbolic
-// links, and for whether there is anything at all.
+// check_path: what a policy says of one path. It looks at the host for symbolic links, and for whether there
+// is anything at all.
 #include <limits.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,12 +1,11 @@
 // Loads one plugin file without trusting its name: open, check, copy, seal, load the copy, keep it.
 //
 //  - Opened O_NOFOLLOW | O_NONBLOCK; a regular file; owned by root or this user; neither it nor its directory
-//  is
-//    writable by group or others; sha256 as the manifest says; an ELF object whose symbol table exports
+//    is writable by group or others; sha256 as the manifest says; an ELF object whose symbol table exports
 //    ccbox_plugin_v1 (read before any of its code runs).
 //  - Copied into a sealed memfd and loaded from /proc/self/fd/N with N kept open for ever, so replacing,
-//  truncating
-//    or deleting the file never harms the running process, and N is never reused for another plugin.
+//    truncating or deleting the file never harms the running process, and N is never reused for another
+//    plugin.
 //  - Never unloaded.
 #pragma once
 

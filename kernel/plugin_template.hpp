@@ -11,9 +11,8 @@
 namespace ccbox {
 
 // Makes the directory `directory` (which must not exist) and the project in it. Errors: a name that is no
-// plugin name
-// ([a-z][a-z0-9_-]{0,31}) or that ccbox, CMake or a shipped plugin uses; a directory that exists or cannot be
-// made. Nothing half-made is left behind.
+// plugin name ([a-z][a-z0-9_-]{0,31}) or that ccbox, CMake or a shipped plugin uses; a directory that exists
+// or cannot be made. Nothing half-made is left behind.
 result<void> write_plugin_project(const std::string& name, const std::string& directory);
 
 }  // namespace ccbox

@@ -1,8 +1,8 @@
-// Starting and owning one process of the host. The only place that forks.
+// Starting and owning one process of the host. Nothing else of a launch forks.
 //
 // What a child inherits is the list in `descriptors` and nothing else (close_range): signal handlers, ignored
-// signals and the signal mask start afresh. It dies with the *thread* that spawned it (PDEATHSIG), so spawn
-// from one that lives as long as the child: the main thread, or the server's spawner. [any thread]
+// signals and the signal mask start afresh. Unless it is told to outlive its parent, it dies with the
+// *thread* that spawned it (PDEATHSIG): spawn it from one that lives as long as it does. [any thread]
 //
 // spawn() costs a vfork whatever the size of the caller: the calling thread stands still until the child has
 // executed. process_linux.cpp holds the Linux side.

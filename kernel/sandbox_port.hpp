@@ -1,8 +1,7 @@
 // The first dispatch seam: launch → exec → events → destroy. The kernel owns the processes.
 //
 // Threads: the port may be used from any thread; a session's work runs on its own strand of the executor
-// given, whose threads must live as long as the sessions, because an enclosure dies with the thread that
-// started it. The events of the registry's plugins go to the port's sessions; of two ports over one registry
+// given. The events of the registry's plugins go to the port's sessions; of two ports over one registry
 // the younger one gets them.
 #pragma once
 

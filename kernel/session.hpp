@@ -4,18 +4,15 @@
 // order: starting, (violation)*, ready, (stdout | stderr | exit | violation)*, killed?.
 //
 //  - A command's exit comes after all the output that it left. A background process that keeps the output
-//  open delays
-//    it by a tenth of a second at most; what that process writes later still comes, under the same exec id.
+//    open delays it by a tenth of a second at most; what that process writes later still comes, under the
+//    same exec id.
 //  - The limits end the session, not one command: killed{timeout} after the wall time, killed{oom} at the
-//  latest when
-//    a command ends after the kernel killed any process of the session for memory. The first reason wins.
+//    latest when a command ends after the kernel killed any process of the session for memory. The first
+//    reason wins.
 //  - An enclosure that ends without being told to (its launcher is killed) puts the session into state error.
-//  Commands
-//    that were running then report exit 137, because the end of the enclosure killed them.
-//
+//    Commands that were running then report exit 137, because the end of the enclosure killed them.
 //  - Its proxy pair, if it has one, accepts before the first command starts and is closed when the enclosure
-//  has ended.
-//    A proxy that refuses a connection is a violation event.
+//    has ended. A proxy that refuses a connection is a violation event.
 //
 // Dropping the last reference ends the enclosure by force.
 #pragma once

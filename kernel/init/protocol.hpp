@@ -1,6 +1,5 @@
 // The protocol between the kernel of ccbox and ccbox-init: frames over a stream, with descriptors where the
-// stream is a Unix socket. Shared by both sides, so it uses no allocation of its own beyond std::string and
-// no Boost.
+// stream is a Unix socket. Shared by both sides, so it uses the standard library alone.
 //
 // Frame: u32 payload length, u16 type, u16 descriptor count, u64 id, payload; little-endian. Descriptors ride
 // on the first byte of their frame (SCM_RIGHTS). Payload fields: u32 numbers, u64 numbers, strings as u32

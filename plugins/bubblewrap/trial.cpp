@@ -172,8 +172,7 @@ bool write_map(pid_t pid, const char* name) {
   };
   ::dup2(error_fd, STDERR_FILENO);
   // bwrap's child waits for its parent without a limit: killing them together is the only way to lose
-  // neither. For the same reason this has no parent-death signal but bwrap's own; left alone, `true` ends by
-  // itself.
+  // neither. For the same reason there is no parent-death signal; left alone, `true` ends by itself.
   ::setsid();
   sigset_t none;
   sigemptyset(&none);
