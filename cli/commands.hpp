@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "option_parser.hpp"
-#include "rule_bits.hpp"
 
 namespace ccbox {
 
@@ -45,7 +44,5 @@ struct parsed {
   words rest;
 };
 parsed parse_or_report(option_parser& parser, const words& arguments, const operands& expected);
-
-rule_bits all_known_bits();
 
 }  // namespace ccbox

@@ -251,7 +251,7 @@ void descriptor_relay::start() {
   impl& self = *impl_;
   self.started = true;
   const auto log_failure = [keep = impl_](std::exception_ptr failure) {
-    if (failure) log_event(log_level::error, "descriptor-relay-failed");
+    if (failure) log_event(log_level::error, "descriptor_relay");
   };
   if (self.number == 0) {
     asio::co_spawn(self.pipe.get_executor(), impl::pump_in(impl_), log_failure);

@@ -41,8 +41,8 @@ std::optional<std::string> first_line(const std::string& path) {
   return line;
 }
 
-std::optional<std::string> in_path(const std::string& program) {
-  // Where a package puts it; the caller's PATH may lead anywhere.
+// Where a package puts it; the caller's PATH may lead anywhere.
+std::optional<std::string> find_program(const std::string& program) {
   for (const char* directory : {"/usr/bin/", "/bin/", "/usr/local/bin/"}) {
     if (::access((directory + program).c_str(), X_OK) == 0) return directory + program;
   }
@@ -51,7 +51,7 @@ std::optional<std::string> in_path(const std::string& program) {
 
 void check_tool(findings& out, const std::string& tool, const std::string& package,
                 const std::string& purpose) {
-  const auto path = in_path(tool);
+  const auto path = find_program(tool);
   out.push_back({path ? verdict::good : verdict::bad, tool, path.value_or("not installed"),
                  path ? "" : "install it, " + purpose + ": sudo apt-get install " + package});
 }
@@ -137,7 +137,7 @@ void check_plugins(findings& out, const registry& plugins) {
       const backend* found = plugins.find_backend(status.name);
       enclosed = enclosed || (found && found->kind() != "none");
       out.push_back({verdict::good, subject, status.probe->note, ""});
-      const rule_bits missing = all_known_bits() & ~status.probe->enforced;
+      const rule_bits missing = known_rule_bits() & ~status.probe->enforced;
       out.push_back({verdict::information, subject, "does not enforce " + join_rule_bits(missing), ""});
     } else {
       out.push_back({verdict::good, subject, "loaded", ""});
@@ -152,7 +152,7 @@ void check_plugins(findings& out, const registry& plugins) {
 // What the programs of this host make of the proxies.
 void check_client_tools(findings& out, const egress_config& config) {
   for (const client_tool& tool : client_tools()) {
-    if (!in_path(tool.program)) continue;
+    if (!find_program(tool.program)) continue;
     out.push_back({verdict::information, std::string("proxies: ") + tool.program, tool.works, tool.needs});
   }
   const std::string caveat = all_proxy_caveat(config);

@@ -56,7 +56,7 @@ void print_text(const registry& plugins, const limit_capability& limits, bool en
     if (!probe.cause.empty()) rows.push_back({"cause", printable(probe.cause)});
     if (!probe.hint.empty()) rows.push_back({"hint", printable(probe.hint)});
     rows.push_back({"enforces", probe.enforced ? join_rule_bits(probe.enforced) : "nothing"});
-    rows.push_back({"does not", join_rule_bits(all_known_bits() & ~probe.enforced)});
+    rows.push_back({"does not", join_rule_bits(known_rule_bits() & ~probe.enforced)});
     text += aligned(rows, "  ");
   }
   text += toned(tone::strong, "limits") + "\n";
@@ -73,13 +73,6 @@ void print_text(const registry& plugins, const limit_capability& limits, bool en
 }
 
 }  // namespace
-
-rule_bits all_known_bits() {
-  rule_bits bits = 0;
-  for (const rule_bit_name& known : all_rule_bits())
-    bits |= known.bit;
-  return bits;
-}
 
 int probe_command(const words& arguments) {
   config_options config;

@@ -113,7 +113,7 @@ class runner {
   asio::awaitable<int> whole_run(sandbox_port& port) {
     if (request_.json || !request_.quiet) subscribe();
     auto launched = co_await port.launch(request_.spec);
-    if (!launched) co_return refuse(request_.origins.translated(explained(launched.error())));
+    if (!launched) co_return refuse(request_.origins.translated(launched.error()));
     session_ = *launched;
     if (request_.json) announce_handle();
     if (!request_.quiet && !request_.json) {
@@ -361,18 +361,6 @@ class runner {
                                         std::to_string(request_.spec.limits.memory_bytes.value_or(0)) +
                                         " bytes";
     write_all(STDERR_FILENO, "ccbox: killed: " + std::string(to_string(reason)) + ": " + limit + "\n");
-  }
-
-  // The quick probe looked only; what the launch ran into is found by the full one.
-  error explained(error e) const {
-    if (e.code != error_code::failed && e.code != error_code::timeout) return e;
-    auto chosen = context_.plugins->select_backend(request_.spec.backend.value_or(""));
-    if (!chosen) return e;
-    auto found = context_.plugins->diagnose((*chosen)->name());
-    if (!found || found->available) return e;
-    e.what += " (" + found->note + ")";
-    e.hint = found->hint;
-    return e;
   }
 
   const cli_context& context_;

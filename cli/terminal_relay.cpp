@@ -247,7 +247,7 @@ void terminal_relay::start(unique_fd pty_master) {
   restore_on_fatal_signals();
   self.enter();
   const auto log_failure = [keep = impl_](std::exception_ptr failure) {
-    if (failure) log_event(log_level::error, "terminal-relay-failed");
+    if (failure) log_event(log_level::error, "terminal_relay");
   };
   if (self.reads) asio::co_spawn(self.input.get_executor(), self.pump_input(), log_failure);
   asio::co_spawn(self.input.get_executor(), self.pump_output(), log_failure);

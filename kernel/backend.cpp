@@ -119,8 +119,7 @@ result<probe_result> backend::probe(ccbox_probe_depth depth) const {
   probe_result out;
   out.available = answer.available != 0;
   out.requires_install = answer.requires_install != 0;
-  for (const auto& entry : all_rule_bits())
-    if (out.available) out.enforced |= answer.enforced & entry.bit;
+  if (out.available) out.enforced = answer.enforced & known_rule_bits();
   for (const auto& [what, buffer, target] :
        {std::tuple{"note", &note, &out.note}, {"hint", &hint, &out.hint}, {"cause", &cause, &out.cause}}) {
     auto checked = checked_text(name_, what, *buffer);

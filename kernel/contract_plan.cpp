@@ -64,7 +64,7 @@ void plan_enforces_what_probe_claims(const subject& s) {
 void unenforceable_bits_are_not_claimed(const subject& s) {
   instance i(s);
   const auto claimed = claimed_here(i);
-  for (const auto extra : {unknown_bits, known_bits() & ~claimed, ~std::uint64_t{0} & ~claimed}) {
+  for (const auto extra : {unknown_bits, known_rule_bits() & ~claimed, ~std::uint64_t{0} & ~claimed}) {
     auto input = ordinary_input(s);
     input.required = claimed | extra;
     const auto answer = ask_plan(i, input);

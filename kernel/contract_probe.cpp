@@ -39,9 +39,9 @@ void probe_answers_what_it_means(const subject& s) {
     expect(answer.status == CCBOX_OK, who + "returned " + status_name(answer.status) + ": " + answer.error +
                                           "; what this host lacks is an answer");
     expect(!answer.note.empty(), who + "has no note");
-    expect((answer.enforced & ~known_bits()) == 0, who + "claims " +
-                                                       join_rule_bits(answer.enforced & ~known_bits()) +
-                                                       ", which this ABI version does not know");
+    expect((answer.enforced & ~known_rule_bits()) == 0,
+           who + "claims " + join_rule_bits(answer.enforced & ~known_rule_bits()) +
+               ", which this ABI version does not know");
     if (!answer.available) {
       expect(answer.enforced == 0, who + "claims rules although the backend is not available");
       expect(!answer.hint.empty(), who + "says not available without a hint for the operator");

@@ -179,7 +179,6 @@ class plan_question {
 
 plan_answer ask_plan(const instance& i, const plan_input& input, const plan_shape& shape = {});
 
-std::uint64_t known_bits();
 std::string status_name(ccbox_status status);
 
 }  // namespace ccbox::contract

@@ -22,13 +22,6 @@ struct bad_piece {
   throw bad_piece{{code, std::move(what), {}}};
 }
 
-rule_bits known_bits() {
-  rule_bits all = 0;
-  for (const auto& entry : all_rule_bits())
-    all |= entry.bit;
-  return all;
-}
-
 // A text for people, on one line.
 std::string people_text(std::string text, const char* what) {
   if (!is_utf8(text)) refuse(std::string(what) + " is not UTF-8: " + quoted(text));
@@ -139,7 +132,7 @@ plan_collector::plan_collector(std::size_t rule_count) {
       if (self.enforces_called_) refuse("it says twice what it enforces");
       self.enforces_called_ = true;
       // A bit of a later version is one that this kernel cannot have asked for.
-      self.plan_.enforced = bits & known_bits();
+      self.plan_.enforced = bits & known_rule_bits();
     });
   };
   sink_.flags = [](void* ctx, std::uint32_t flags) {

@@ -48,9 +48,8 @@ result<std::vector<config_entry>> parse_entries(const yaml_value& section, patte
   if (!groups) return groups.error();
   for (const auto& group : *groups) {
     if (auto known = group.require_keys({"why", "paths"}); !known) return known.error();
-    auto why = group["why"].as_string();
+    auto why = parse_reason(group);
     if (!why) return why.error();
-    if (why->empty() || !is_one_line(*why)) return group["why"].error_here("`why` must be one line of text");
     auto paths = group["paths"].items();
     if (!paths) return paths.error();
     if (paths->empty()) return group.error_here("`paths` is empty", "remove the entry, or list paths");
@@ -66,13 +65,6 @@ result<std::vector<config_entry>> parse_entries(const yaml_value& section, patte
   return out;
 }
 
-std::string known_rules() {
-  rule_bits all = 0;
-  for (const auto& rule : all_rule_bits())
-    all |= rule.bit;
-  return join_rule_bits(all);
-}
-
 result<rule_bits> parse_bits(const yaml_value& list) {
   rule_bits bits = 0;
   auto names = list.items();
@@ -81,7 +73,9 @@ result<rule_bits> parse_bits(const yaml_value& list) {
     auto name = item.as_string();
     if (!name) return name.error();
     const auto bit = rule_bit_from_name(*name);
-    if (!bit) return item.error_here("unknown rule " + quoted(*name), "the rules are: " + known_rules());
+    if (!bit)
+      return item.error_here("unknown rule " + quoted(*name),
+                             "the rules are: " + join_rule_bits(known_rule_bits()));
     bits |= *bit;
   }
   return bits;

@@ -20,6 +20,13 @@ const std::vector<rule_bit_name>& all_rule_bits() {
   return bits;
 }
 
+rule_bits known_rule_bits() {
+  rule_bits all = 0;
+  for (const auto& entry : all_rule_bits())
+    all |= entry.bit;
+  return all;
+}
+
 std::optional<rule_bits> rule_bit_from_name(std::string_view name) {
   for (const auto& entry : all_rule_bits())
     if (entry.name == name) return entry.bit;

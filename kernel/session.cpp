@@ -107,11 +107,6 @@ struct session::impl : std::enable_shared_from_this<impl> {
     if (to == sandbox_state::error) handle.failure = std::move(failure);
   }
 
-  bool is_reason(kill_reason r) const {
-    std::lock_guard lock(mutex);
-    return reason == r;
-  }
-
   // The first reason to end the session wins; a kill for memory that nobody had noticed yet came before this
   // one.
   void claim(kill_reason r) {
