@@ -139,8 +139,8 @@ result<deny_list> collect_denies(const sandbox_spec& spec, const host_facts& hos
 result<void> restrict_mounts(std::vector<rule>& mounts, const deny_list& denies, rule_bits waived,
                              std::vector<std::string>& warnings) {
   std::map<std::string, const fixed_deny*, std::less<>> by_path;
+  const bool secrets_may_be_read = waived & CCBOX_RULE_FS_READ_DENY;
   for (const auto& deny : denies.fixed) {
-    if (deny.kind == rule_kind::read_deny && (waived & CCBOX_RULE_FS_READ_DENY)) continue;
     by_path.try_emplace(deny.spelling.resolved, &deny);
     by_path.try_emplace(deny.spelling.literal, &deny);
   }
@@ -150,7 +150,7 @@ result<void> restrict_mounts(std::vector<rule>& mounts, const deny_list& denies,
       const auto found = by_path.find(above);
       if (found != by_path.end()) {
         const auto& deny = *found->second;
-        if (deny.kind == rule_kind::read_deny)
+        if (deny.kind == rule_kind::read_deny && !secrets_may_be_read)
           return error{error_code::invalid_argument,
                        m.reason + ": " + quoted(m.path) + " cannot be shown: " + deny.reason,
                        "leave the mount out, or give the rule up with --without fs_read_deny"};

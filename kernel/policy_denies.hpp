@@ -36,8 +36,8 @@ struct deny_list {
 result<deny_list> collect_denies(const sandbox_spec& spec, const host_facts& host,
                                  const policy_config& config, const std::vector<rule>& mounts);
 
-// Mounts that lie in a denied path: read-only below a write deny, refused below a read deny (unless it is
-// waived).
+// Mounts that lie in a denied path: read-only below a write deny, refused below a read deny. Where read
+// denies are waived they are write denies still.
 result<void> restrict_mounts(std::vector<rule>& mounts, const deny_list& denies, rule_bits waived,
                              std::vector<std::string>& warnings);
 

@@ -122,6 +122,24 @@ TEST_CASE("where reading secrets is allowed, writing them is not") {
   CHECK_FALSE(answer.writable);
 }
 
+TEST_CASE("where reading secrets is allowed, a mount of one, or of a part of one, is read-only") {
+  policy_bench bench;
+  for (const auto path : {"/.aws", "/.aws/credentials", "/.ssh/keys"}) {
+    CAPTURE(path);
+    fs::create_directories(bench.home + "/.ssh/keys");
+    bench.spec.bind_mounts = {{bench.home + path, "", false}};
+    bench.spec.without = {"fs_read_deny"};
+    const auto p = bench.compile();
+    CHECK(check_path(p, bench.home + path).readable);
+    CHECK_FALSE(check_path(p, bench.home + path).writable);
+    REQUIRE_FALSE(p.rules.empty());
+    const auto mount = std::find_if(p.rules.begin(), p.rules.end(),
+                                    [&](const rule& r) { return r.guest_path == bench.home + path; });
+    REQUIRE(mount != p.rules.end());
+    CHECK(mount->read_only);
+  }
+}
+
 TEST_CASE("secrets of other people's homes count where a mount shows them") {
   policy_bench bench;
   bench.dir.write("other/.ssh/id", "x");
