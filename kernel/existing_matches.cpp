@@ -214,14 +214,18 @@ class tree_walk {
                        " stand for directories with protected names",
                    "bind a smaller directory, or bind it read-only"};
     const unique_fd target = open_directory(AT_FDCWD, spelling.resolved.c_str());
-    if (!target) return {};
+    if (!target) {
+      if (errno != EACCES) return {};  // it changed meanwhile
+      return add(spelling.resolved, path_type::directory, std::nullopt);
+    }
     return walk_linked(target.get(), spelling.resolved, followed.state, depth + 1);
   }
 
   // Like walk, but only where the globs that led here go on.
   result<void> walk_linked(int directory, const std::string& path, const glob_set::state& state,
                            std::size_t depth) {
-    if (depth >= deepest || is_kernel_filesystem(directory)) return {};
+    if (is_kernel_filesystem(directory)) return {};
+    if (depth >= deepest) return add(path, path_type::directory, std::nullopt);
     auto entries = read_entries(directory, path);
     if (!entries) return entries.error();
     for (const auto& e : *entries) {
@@ -248,14 +252,18 @@ class tree_walk {
     return {};
   }
 
+  static bool may_be_directory(const entry& e) {
+    return e.type == path_type::directory || e.type == path_type::symlink;
+  }
+
   void note_git_directories(int directory, const std::string& path, const std::vector<entry>& entries) {
     bool head = false, objects = false, refs = false;
     for (const auto& e : entries) {
       if (e.name == "HEAD")
         head = true;
-      else if (e.name == "objects" && e.type == path_type::directory)
+      else if (e.name == "objects" && may_be_directory(e))
         objects = true;
-      else if (e.name == "refs" && e.type == path_type::directory)
+      else if (e.name == "refs" && may_be_directory(e))
         refs = true;
       else if (e.name == ".git" && e.type == path_type::file)
         note_git_file(directory, path);

@@ -164,6 +164,36 @@ TEST_CASE("a directory that cannot be looked into counts as a match") {
   REQUIRE(::chmod((dir / "shut").c_str(), 0700) == 0);
 }
 
+TEST_CASE("where a link stands for a part of a glob, a target that cannot be looked into counts as a match") {
+  const test::temporary_directory dir;
+  const test::temporary_directory outside;
+  outside.write("shut/config", "x");
+  REQUIRE(::chmod((outside / "shut").c_str(), 0300) == 0);
+  fs::create_directory_symlink(outside / "shut", dir / ".git");
+  const auto found = find(dir.path(), set_of({"**/.git/config"}));
+  REQUIRE(found.matches.size() == 1);
+  if (::geteuid() == 0) {  // root sees through it
+    CHECK(found.matches[0].path == outside / "shut/config");
+  } else {
+    CHECK(found.matches[0] == existing_match{outside / "shut", path_type::directory, std::nullopt});
+  }
+  REQUIRE(::chmod((outside / "shut").c_str(), 0700) == 0);
+}
+
+TEST_CASE("a tree that is too deep behind a link is denied from there on") {
+  const test::temporary_directory dir;
+  const test::temporary_directory outside;
+  std::string path = outside.path();
+  for (int i = 0; i < 120; ++i)
+    path += "/d";
+  fs::create_directories(path);
+  fs::create_directory_symlink(outside.path(), dir / ".git");
+  const auto found = find(dir.path(), set_of({"**/.git/modules/**/hooks/*", "**/.git/**/d/config"}));
+  REQUIRE(found.matches.size() == 1);
+  CHECK_FALSE(found.matches[0].deny);
+  CHECK(found.matches[0].type == path_type::directory);
+}
+
 TEST_CASE("a tree that is too deep is denied from there on") {
   const test::temporary_directory dir;
   std::string path = dir.path();
@@ -207,9 +237,12 @@ TEST_CASE("a bare repository is found by what it is made of") {
   dir.write("mirror/HEAD", "ref: refs/heads/main\n");
   fs::create_directories(dir / "mirror/objects");
   fs::create_directories(dir / "mirror/refs");
+  dir.write("shared/HEAD", "ref: refs/heads/main\n");
+  fs::create_directory_symlink("../mirror/objects", dir / "shared/objects");
+  fs::create_directory_symlink("../mirror/refs", dir / "shared/refs");
   dir.write("almost/HEAD", "x");
   dir.write("almost/objects", "x");
-  CHECK(find(dir.path(), set_of({"*.none"})).git_directories == strings{dir / "mirror"});
+  CHECK(find(dir.path(), set_of({"*.none"})).git_directories == strings{dir / "mirror", dir / "shared"});
 }
 
 TEST_CASE("a root that is missing is an error that names it") {
