@@ -126,25 +126,21 @@ result<cgroup_place> unavailable(std::string what) {
 
 // v2: groups with processes have no controllers below them, the hierarchy's real root excepted.
 result<cgroup_place> find_v2_place(const own_group& own, std::string_view controller) {
-  const std::string name(controller);
-  auto usable = [&](const std::string& directory, const char* list) {
-    const auto controllers = read_file(directory + "/" + list);
-    return controllers && lists_word(first_line(*controllers), controller, ' ') && writable(directory) &&
-           writable(directory + "/cgroup.procs");
-  };
   const bool is_root = !read_file(own.directory + "/cgroup.type");
-  if (is_root && usable(own.directory, "cgroup.controllers")) return cgroup_place{2, own.directory};
-  if (own.directory == own.mount_point)
+  if (!is_root && own.directory == own.mount_point)
     return unavailable("cgroup v2: our group is the top one here and has processes");
-  const std::string parent = own.directory.substr(0, own.directory.rfind('/'));
-  if (!usable(parent, "cgroup.subtree_control")) {
-    return unavailable("cgroup v2: " + quoted(parent) + " gives this user no " + name + " controller");
+  const std::string place = is_root ? own.directory : own.directory.substr(0, own.directory.rfind('/'));
+  const auto handed_down = read_file(place + "/cgroup.subtree_control");
+  if (!handed_down || !lists_word(first_line(*handed_down), controller, ' ') || !writable(place) ||
+      !writable(place + "/cgroup.procs")) {
+    return unavailable("cgroup v2: " + quoted(place) + " gives this user no " + std::string(controller) +
+                       " controller");
   }
-  if (limits_our_group(own.directory, controller)) {
-    return unavailable("cgroup v2: our own group " + quoted(own.directory) + " limits " + name +
-                       ", and a group beside it would escape that");
+  if (!is_root && limits_our_group(own.directory, controller)) {
+    return unavailable("cgroup v2: our own group " + quoted(own.directory) + " limits " +
+                       std::string(controller) + ", and a group beside it would escape that");
   }
-  return cgroup_place{2, parent};
+  return cgroup_place{2, place};
 }
 
 std::string pid_namespace() {

@@ -130,6 +130,9 @@ TEST_CASE("cgroup v2: in the hierarchy's root groups go directly below") {
   const auto place = find_cgroup_place("cpu");
   REQUIRE(place);
   CHECK(*place == cgroup_place{2, host.dir / "cg"});
+  host.group("cg", "cpu memory pids", "memory pids");
+  fs::remove(host.dir / "cg/cgroup.type");
+  CHECK(find_cgroup_place("cpu").error().code == error_code::unavailable);  // nobody hands it down
 }
 
 TEST_CASE("cgroup v2: the top group of a container is no root") {
