@@ -276,7 +276,7 @@ int doctor_command(const words& arguments) {
   findings all;
   check_kernel(all);
   check_tool(all, "bwrap", "bubblewrap", "it makes the enclosures");
-  check_tool(all, "socat", "socat", "it carries network traffic into them");
+  check_tool(all, "socat", "socat", "the specified bridge from their network to the proxies");
   check_parts(all, config);
   check_limits(all);
 
