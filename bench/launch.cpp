@@ -18,7 +18,8 @@
 #include "log.hpp"
 #include "measure.hpp"
 #include "paths.hpp"
-#include "sandbox_manager.hpp"
+#include "prepared_launch.hpp"
+#include "sandbox_port.hpp"
 
 using namespace ccbox;
 using namespace ccbox::bench;

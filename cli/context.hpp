@@ -14,9 +14,9 @@
 #include "option_parser.hpp"
 #include "paths.hpp"
 #include "policy_config.hpp"
+#include "prepared_launch.hpp"
 #include "registry.hpp"
 #include "result.hpp"
-#include "sandbox_port.hpp"
 
 namespace ccbox {
 

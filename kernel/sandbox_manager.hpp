@@ -7,20 +7,11 @@
 #include <utility>
 #include <vector>
 
-#include "sandbox_port.hpp"
+#include "prepared_launch.hpp"
+#include "result.hpp"
+#include "sandbox_spec.hpp"
 
 namespace ccbox {
-
-// A policy with the backend and the plan that serve it: what both seams start from.
-struct prepared_launch {
-  policy rules;
-  const backend* chosen = nullptr;
-  plan how;
-  const egress_plugin* proxies = nullptr;  // runs the session's pair; null: it has none
-  environment env;  // of the commands of a launch: the session's own, the host's for backend `none`
-};
-// Starts nothing and changes nothing. Refuses limits that cannot be enforced here, too.
-result<prepared_launch> prepare(const sandbox_context& context, const sandbox_spec& spec);
 
 struct wrapped_command {
   std::vector<std::string> argv;  // ccbox run --spec-json … -- command…

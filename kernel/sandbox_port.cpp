@@ -10,7 +10,6 @@
 
 #include "gate.hpp"
 #include "log.hpp"
-#include "sandbox_manager.hpp"
 
 namespace ccbox {
 namespace {

@@ -11,23 +11,11 @@
 #include <string>
 #include <vector>
 
-#include "egress_resolver.hpp"
 #include "event_bus.hpp"
-#include "host.hpp"
-#include "policy_config.hpp"
-#include "registry.hpp"
+#include "prepared_launch.hpp"
 #include "session.hpp"
 
 namespace ccbox {
-
-// All that both seams share; the caller keeps it alive.
-struct sandbox_context {
-  const registry* plugins = nullptr;
-  const policy_config* config = nullptr;
-  host_facts host;
-  std::string init_path;
-  egress_sources egress = {};
-};
 
 class sandbox_port {
  public:
