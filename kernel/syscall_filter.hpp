@@ -4,8 +4,8 @@
 // TIOCSTI and TIOCLINUX, new namespaces and mounts (clone3 answers ENOSYS so that glibc falls back to clone,
 // whose flags can be seen), ptrace and process_vm_*, keys, bpf, perf, userfaultfd, file handles, AF_UNIX
 // sockets that could reach the host's (socketpair streams stay), AF_VSOCK, AF_PACKET, AF_ALG, AF_NETLINK but
-// NETLINK_ROUTE, and their kin; changing the limits or the scheduling of process 1; and making a file
-// set-user-id, because it would outlive the enclosure as a program that runs as the caller.
+// NETLINK_ROUTE, and their kin; changing the limits or the scheduling of process 1 by its number; and making
+// a file set-user-id, because it would outlive the enclosure as a program that runs as the caller.
 //
 // libseccomp knows the numbers; the program is written here, so that what has no condition on its arguments
 // stays in the kernel's bitmap of constant answers and what has one is decided within a few instructions.
