@@ -190,9 +190,9 @@ result<requested_sandbox> build_request(const spec_options& options, const host_
   }
   auto source = options.spec_file   ? spec_from_file(*options.spec_file)
                 : options.spec_json ? spec_from_json(*options.spec_json)
-                                    : result<sandbox_spec>(fresh_spec());
+                                    : result<written_spec>(written_spec{fresh_spec()});
   if (!source) return source.error();
-  requested_sandbox wanted{std::move(*source), {}, {}};
+  requested_sandbox wanted{std::move(source->spec), {}, {}};
   sandbox_spec& spec = wanted.spec;
   option_origins& origins = wanted.origins;
   const auto take = [&](const char* key, const char* option, const std::optional<std::string>& typed) {
@@ -244,7 +244,7 @@ result<requested_sandbox> build_request(const spec_options& options, const host_
   if (!env) return env.error();
 
   wanted.env = std::move(*env);
-  if (spec.bind_mounts.empty()) {
+  if (spec.bind_mounts.empty() && !source->says_mounts) {
     if (auto ok = bind_current_directory(wanted, host); !ok) return ok.error();
   }
   default_workdir(spec, host);

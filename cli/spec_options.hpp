@@ -1,5 +1,5 @@
 // The options that say what a sandbox is to be, and the spec they make: the current directory read-write when
-// nothing is bound, an absolute path for every relative one, numbers for sizes and times.
+// nothing is said about binds, an absolute path for every relative one, numbers for sizes and times.
 #pragma once
 
 #include <optional>

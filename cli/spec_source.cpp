@@ -63,15 +63,17 @@ std::string random_session_id() {
 }
 
 // The names that a text need not give because the command line makes them up.
-result<sandbox_spec> parse(std::string_view source, std::string_view text) {
+result<written_spec> parse(std::string_view source, std::string_view text) {
   const auto located = [&](error e) {
     e.what = std::string(source) + ": " + e.what;
-    if (e.hint.empty()) e.hint = "a sandbox spec is one JSON object, such as {\"bindMounts\": []}";
+    if (e.hint.empty()) e.hint = "a sandbox spec is one JSON object, such as {\"mode\": \"review\"}";
     return e;
   };
   auto value = parse_json(text, {max_spec_bytes});
   if (!value) return located(value.error());
+  bool says_mounts = false;
   if (auto* object = value->if_object()) {
+    says_mounts = object->contains("bindMounts");
     const sandbox_spec made_up = fresh_spec();
     object->emplace("sessionId", made_up.session_id);
     object->emplace("workspaceId", made_up.workspace_id);
@@ -79,7 +81,7 @@ result<sandbox_spec> parse(std::string_view source, std::string_view text) {
   }
   auto spec = sandbox_spec_from_json(*value);
   if (!spec) return located(spec.error());
-  return spec;
+  return written_spec{std::move(*spec), says_mounts};
 }
 
 }  // namespace
@@ -91,13 +93,13 @@ sandbox_spec fresh_spec() {
   return spec;
 }
 
-result<sandbox_spec> spec_from_file(const std::string& path) {
+result<written_spec> spec_from_file(const std::string& path) {
   auto text = read_spec_file(path);
   if (!text) return text.error();
   return parse("--spec " + quoted(path), *text);
 }
 
-result<sandbox_spec> spec_from_json(const std::string& text) {
+result<written_spec> spec_from_json(const std::string& text) {
   return parse("--spec-json", text);
 }
 
