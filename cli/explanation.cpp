@@ -6,6 +6,7 @@
 #include "environment.hpp"
 #include "limits.hpp"
 #include "output.hpp"
+#include "sandbox_handle.hpp"
 
 namespace ccbox {
 

@@ -9,6 +9,9 @@
 #include <csignal>
 #include <cstdlib>
 
+#include "sandbox_handle.hpp"
+#include "utf8.hpp"
+
 namespace ccbox {
 
 namespace json = boost::json;
@@ -61,12 +64,17 @@ int exit_code(int code) {
 
 namespace {
 
+// Paths may hold any bytes, JSON only UTF-8.
+std::string serialized(std::string_view text) {
+  return json::serialize(json::value(to_utf8(text)));
+}
+
 void append_indented(std::string& out, const json::value& value, const std::string& indent) {
   const std::string inner = indent + "  ";
   if (value.is_object() && !value.get_object().empty()) {
     const char* separator = "{\n";
     for (const auto& member : value.get_object()) {
-      out += separator + inner + json::serialize(json::value(member.key())) + ": ";
+      out += separator + inner + serialized(member.key()) + ": ";
       append_indented(out, member.value(), inner);
       separator = ",\n";
     }
@@ -80,7 +88,7 @@ void append_indented(std::string& out, const json::value& value, const std::stri
     }
     out += "\n" + indent + "]";
   } else {
-    out += json::serialize(value);
+    out += value.is_string() ? serialized(value.get_string()) : json::serialize(value);
   }
 }
 
@@ -126,12 +134,6 @@ std::string toned(tone how, std::string_view text) {
                      : how == tone::attention ? "\033[33m"
                                               : "\033[1m";
   return code + std::string(text) + "\033[0m";
-}
-
-json::value to_json(const error& e) {
-  json::object object{{"code", to_string(e.code)}, {"what", e.what}};
-  if (!e.hint.empty()) object["hint"] = e.hint;
-  return object;
 }
 
 std::string json_error_line(const error& e) {

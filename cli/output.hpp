@@ -25,8 +25,9 @@ void warn(std::string_view text);
 
 // All of `text` to descriptor `fd`, waiting where it must. False, and errno, if it cannot be written.
 bool write_all(int fd, std::string_view text);
-void print(std::string_view text);                 // to standard output; what fails is kept for exit_code()
-void print_json(const boost::json::value& value);  // one document, indented, with a newline
+void print(std::string_view text);  // to standard output; what fails is kept for exit_code()
+// One document, indented, with a newline. Malformed UTF-8 becomes U+FFFD.
+void print_json(const boost::json::value& value);
 
 // `code`, unless a part of the answer was lost: a full disk is an error like any other, and a reader that has
 // gone away ends the program as SIGPIPE would.
@@ -41,7 +42,6 @@ std::string aligned(const std::vector<std::vector<std::string>>& rows, std::stri
 enum class tone { good, bad, attention, strong };
 std::string toned(tone how, std::string_view text);
 
-boost::json::value to_json(const error& e);
 // {"type":"error","error":{…}} and a newline: an error among the lines of `run --json`.
 std::string json_error_line(const error& e);
 

@@ -3,6 +3,7 @@
 #include "commands.hpp"
 #include "context.hpp"
 #include "output.hpp"
+#include "sandbox_handle.hpp"
 
 namespace ccbox {
 

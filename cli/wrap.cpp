@@ -7,10 +7,46 @@
 #include "output.hpp"
 #include "sandbox_manager.hpp"
 #include "spec_options.hpp"
+#include "utf8.hpp"
 
 namespace ccbox {
 
 namespace json = boost::json;
+
+namespace {
+
+// What is printed must be what is run.
+result<void> check_utf8(const wrapped_command& wrapped,
+                        const std::vector<std::pair<std::string, std::string>>& more_env) {
+  for (const std::string& word : wrapped.argv)
+    if (!is_utf8(word))
+      return error{error_code::invalid_argument,
+                   "the word " + quoted(word) + " is not UTF-8, and JSON cannot carry it",
+                   "put it into a script, and wrap that"};
+  for (const auto* list : {&wrapped.env, &more_env})
+    for (const auto& [name, value] : *list)
+      if (!is_utf8(name) || !is_utf8(value))
+        return error{error_code::invalid_argument,
+                     "the variable " + quoted(name) + " is not UTF-8, and JSON cannot carry it",
+                     "unset it, or give it another value"};
+  return {};
+}
+
+// The variables of --env reach the command through the environment of ccbox itself, which runs outside.
+result<void> check_effect(const std::vector<std::pair<std::string, std::string>>& env) {
+  for (const auto& [name, value] : env) {
+    const bool loader =
+        name.starts_with("LD_") || name == "GLIBC_TUNABLES" || name == "GCONV_PATH" || name == "LOCPATH";
+    if (!loader && name != "HOME") continue;
+    return error{
+        error_code::invalid_argument,
+        "--env " + quoted(name) + ": it would change ccbox itself, which runs outside of the enclosure",
+        "set it inside: ccbox wrap -- env " + name + "=VALUE COMMAND"};
+  }
+  return {};
+}
+
+}  // namespace
 
 int wrap_command(const words& arguments) {
   spec_options wanted;
@@ -32,6 +68,7 @@ int wrap_command(const words& arguments) {
   const host_facts host = gather_host_facts();
   auto sandbox = build_request(wanted, host);
   if (!sandbox) return report(sandbox.error());
+  if (auto ok = check_effect(sandbox->env); !ok) return report(ok.error());
   auto context = load_context(config, CCBOX_PROBE_QUICK, host);
   if (!context) return report(context.error());
 
@@ -47,6 +84,7 @@ int wrap_command(const words& arguments) {
   sandbox_manager manager((*context)->shared(), self, std::move(again));
   auto wrapped = manager.wrap(p.rest, sandbox->spec);
   if (!wrapped) return report(sandbox->origins.translated(wrapped.error()));
+  if (auto ok = check_utf8(*wrapped, sandbox->env); !ok) return report(ok.error());
   std::vector<std::string> warnings = wrapped->warnings;
   for (std::string& warning : warnings_about(*sandbox, (*context)->config.environment))
     warnings.push_back(std::move(warning));

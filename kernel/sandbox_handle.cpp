@@ -76,16 +76,16 @@ json::value to_json(const sandbox_handle& handle) {
   out["sessionId"] = to_utf8(handle.session_id);
   out["backend"] = to_string(handle.backend);
   out["state"] = to_string(handle.state);
-  if (handle.failure) {
-    out["error"] = {{"code", to_string(handle.failure->code)},
-                    {"what", to_utf8(handle.failure->what)},
-                    {"hint", to_utf8(handle.failure->hint)}};
-  }
+  if (handle.failure) out["error"] = to_json(*handle.failure);
   json::object details;
   for (const auto& [key, value] : handle.details)
     details[to_utf8(key)] = to_utf8(value);
   out["details"] = std::move(details);
   return out;
+}
+
+json::value to_json(const error& e) {
+  return {{"code", to_string(e.code)}, {"what", to_utf8(e.what)}, {"hint", to_utf8(e.hint)}};
 }
 
 result<void> transition(sandbox_handle& handle, sandbox_state to) {

@@ -34,6 +34,8 @@ struct sandbox_handle {
   std::map<std::string, std::string> details;  // plugin, pid, workdir, without, enforced, ...: JSON "details"
 };
 boost::json::value to_json(const sandbox_handle& handle);
+// {code, what, hint}, here and wherever else an error is told in JSON.
+boost::json::value to_json(const error& e);
 
 // Moves the state or returns illegal_state naming both states.
 result<void> transition(sandbox_handle& handle, sandbox_state to);

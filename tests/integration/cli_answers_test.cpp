@@ -274,6 +274,39 @@ TEST_CASE("what wrap answers runs the same enclosure") {
   CHECK(result.out == work.path() + "\ns3cret\n");
 }
 
+TEST_CASE("wrap refuses a word or a variable that JSON cannot carry as it is, and names it") {
+  const temporary_directory work;
+  const auto word = answer_of(work, {"wrap", "-q", "--without", "fs_name_deny", "--", "cat", "a\xff"});
+  CHECK(word.code == 125);
+  CHECK(word.out.empty());
+  CHECK(contains(word.err, "the word 'a\\xff' is not UTF-8"));
+  const auto variable =
+      answer_of(work, {"wrap", "-q", "--without", "fs_name_deny", "--env", "ODD=secret\xff", "--", "cat"});
+  CHECK(variable.code == 125);
+  CHECK(contains(variable.err, "the variable 'ODD' is not UTF-8"));
+  CHECK_FALSE(contains(variable.err, "secret"));
+}
+
+TEST_CASE("wrap refuses a variable that would act on ccbox itself, and says how to set it") {
+  const temporary_directory work;
+  for (const std::string name : {"LD_PRELOAD", "HOME"}) {
+    const auto refused =
+        answer_of(work, {"wrap", "-q", "--without", "fs_name_deny", "--env", name + "=/x", "--", "cat"});
+    CHECK(refused.code == 125);
+    CHECK(refused.out.empty());
+    CHECK(contains(refused.err, "it would change ccbox itself"));
+    CHECK(contains(refused.err, "env " + name + "=VALUE"));
+  }
+}
+
+TEST_CASE("what is printed is JSON whatever the bytes of a path") {
+  const temporary_directory work;
+  std::filesystem::create_directory(work / "odd\xff");
+  parsed(answer_of(work, {"explain", "--json", "--ro", "odd\xff"}));
+  const auto answer = parsed(answer_of(work, {"check", "path", "odd\xff", "--json"}));
+  CHECK(answer.at("path").as_string().ends_with("odd\xef\xbf\xbd"));
+}
+
 TEST_CASE("wrap refuses what run refuses") {
   const temporary_directory work;
   const auto result = answer_of(work, {"wrap", "--", "true"});

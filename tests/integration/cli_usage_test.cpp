@@ -153,6 +153,20 @@ TEST_CASE("a deleted current directory is refused with a clear message") {
   CHECK(elsewhere.code == 0);
 }
 
+TEST_CASE("a spec that says that nothing is bound binds nothing, the current directory neither") {
+  const temporary_directory work;
+  work.write("spec.json", R"({"bindMounts": [], "without": ["fs_name_deny"]})");
+  work.write("silent.json", R"({"without": ["fs_name_deny"]})");
+  const auto nothing =
+      run({ccbox_program(), "run", "-q", "--spec", "spec.json", "ls", work / "spec.json"}, in(work));
+  CHECK(nothing.code == 2);
+  CHECK(contains(nothing.err, "No such file"));
+  const auto silent =
+      run({ccbox_program(), "run", "-q", "--spec", "silent.json", "ls", "spec.json"}, in(work));
+  CHECK(silent.code == 0);
+  CHECK(silent.out == "spec.json\n");
+}
+
 TEST_CASE("mounts that are missing or malformed are refused by name") {
   const temporary_directory work;
   check_refused({"run", "--bind", "missing", "true"}, in(work), {"missing"});
@@ -302,14 +316,14 @@ TEST_CASE("an error about a value that an option gave names the option and what 
 
 TEST_CASE("a variable that changes what programs run is passed with a warning where --env names it") {
   const temporary_directory work;
-  const arguments words{"--without", "fs_name_deny", "--env",    "LD_BIND_NOW=1", "--env",
-                        "PLAIN=2",   "--",           "printenv", "LD_BIND_NOW"};
+  const arguments words{"--without", "fs_name_deny", "--env",    "PYTHONUTF8=1", "--env",
+                        "PLAIN=2",   "--",           "printenv", "PYTHONUTF8"};
   const auto loud = run(arguments{ccbox_program(), "run"} + words, in(work));
   CHECK(loud.out == "1\n");
-  CHECK(contains(loud.err, "ccbox: warning: --env LD_BIND_NOW: deny list: LD_*"));
+  CHECK(contains(loud.err, "ccbox: warning: --env PYTHONUTF8: deny list: PYTHON*"));
   CHECK_FALSE(contains(loud.err, "PLAIN"));
   CHECK(run(arguments{ccbox_program(), "run", "-q"} + words, in(work)).err == "");
-  CHECK(contains(run(arguments{ccbox_program(), "wrap"} + words, in(work)).err, "--env LD_BIND_NOW: "));
+  CHECK(contains(run(arguments{ccbox_program(), "wrap"} + words, in(work)).err, "--env PYTHONUTF8: "));
   CHECK(run(arguments{ccbox_program(), "wrap", "-q"} + words, in(work)).err == "");
 }
 
