@@ -64,10 +64,9 @@ int check_command(const words& arguments) {
   option_parser parser(
       "check", "path PATH | domain HOST[:PORT] [options]",
       "Tells whether a path, as seen inside, may be read, written or created, or a destination reached (on "
-      "port "
-      "443 unless it says another), and which rules say so. With --read, --write or --create the exit code "
-      "is 0 "
-      "if all that was asked for may be done, else 1; for a domain it is 0 if it may be reached, else 1.",
+      "port 443 unless it says another), and which rules say so. With --read, --write or --create the exit "
+      "code is 0 if all that was asked for may be done, else 1; for a domain it is 0 if it may be reached, "
+      "else 1.",
       word_form::operands);
   parser.group("Question");
   parser.flag("--read", read, "May it be read?");

@@ -69,8 +69,7 @@ std::string general_help() {
   rows.push_back({"version", "Print the version"});
   rows.push_back({"help [COMMAND]", "Print this, or the options of a command"});
   return "Runs commands in an enclosure: they read what they may, write only what was bound, and reach the "
-         "network "
-         "only through proxies.\n\nUsage: ccbox COMMAND [options]\n\nCommands:\n" +
+         "network only through proxies.\n\nUsage: ccbox COMMAND [options]\n\nCommands:\n" +
          aligned(rows, "  ") +
          "\nThe exit code of `run` is the command's own; 125: refused or failed before the command started, "
          "126: it cannot be executed, 127: not found, 128+n: ended by signal n.\n";

@@ -8,19 +8,11 @@ include(CMakePackageConfigHelpers)
 set(CMAKE_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS
   OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
 
-if(TARGET ccbox)
-  install(TARGETS ccbox RUNTIME DESTINATION bin)
-endif()
-install(TARGETS ccbox-init RUNTIME DESTINATION lib/ccbox)
-if(TARGET ccbox-net-connect)
-  install(TARGETS ccbox-net-connect RUNTIME DESTINATION lib/ccbox)
-endif()
+install(TARGETS ccbox RUNTIME DESTINATION bin)
+install(TARGETS ccbox-init ccbox-net-connect RUNTIME DESTINATION lib/ccbox)
 get_property(ccbox_plugins GLOBAL PROPERTY CCBOX_PLUGINS)
 install(TARGETS ${ccbox_plugins} LIBRARY DESTINATION lib/ccbox/plugins)
-file(GLOB ccbox_manuals CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/docs/*.1)
-if(ccbox_manuals)
-  install(FILES ${ccbox_manuals} DESTINATION share/man/man1)
-endif()
+install(FILES ${CMAKE_SOURCE_DIR}/docs/ccbox.1 DESTINATION share/man/man1)
 
 # Configuration belongs to the operator: what was edited stays, and the new one is put beside it.
 file(GLOB ccbox_configuration CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/config/*.yaml)

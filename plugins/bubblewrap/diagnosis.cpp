@@ -55,8 +55,7 @@ diagnosis no_user_namespaces(const host_signs& signs) {
     return {"no-user-namespaces", "this WSL 2 kernel refuses user namespaces: update it with `wsl --update`"};
   return {"no-user-namespaces",
           "this kernel refuses user namespaces: boot one built with CONFIG_USER_NS, or allow them in its "
-          "security "
-          "module"};
+          "security module"};
 }
 
 diagnosis apparmor() {
@@ -129,8 +128,7 @@ diagnosis diagnose_trial(const trial_outcome& outcome, const host_signs& signs) 
   if (contains(text, "Unexpected capabilities but not setuid"))
     return {"caller-has-capabilities",
             "bwrap does not run for a user who holds capabilities: start ccbox without them (setpriv "
-            "--ambient-caps -all "
-            "--inh-caps -all)"};
+            "--ambient-caps -all --inh-caps -all)"};
   if (contains(text, "max_*_namespaces exceeded") || contains(text, "does not support user namespaces"))
     return no_user_namespaces(signs);
   if (contains(text, "Creating new namespace failed") ||
