@@ -14,6 +14,7 @@
 
 #include "cgroup_janitor.hpp"
 #include "init/cgroup_removal.hpp"
+#include "mountinfo.hpp"
 #include "os.hpp"
 #include "unique_fd.hpp"
 
@@ -51,20 +52,6 @@ std::string first_line(std::string text) {
   return text.substr(0, text.find('\n'));
 }
 
-// mountinfo writes space, tab, newline and backslash as \ooo.
-std::string unescaped(std::string_view text) {
-  std::string out;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '\\' && i + 3 < text.size()) {
-      out += static_cast<char>((text[i + 1] - '0') * 64 + (text[i + 2] - '0') * 8 + (text[i + 3] - '0'));
-      i += 3;
-    } else {
-      out += text[i];
-    }
-  }
-  return out;
-}
-
 struct own_group {
   int version = 0;
   std::string directory;
@@ -91,18 +78,9 @@ std::optional<own_group> find_own_group(std::string_view proc_cgroup, std::strin
                                         std::string_view controller) {
   const std::string path = own_path(proc_cgroup, version, controller);
   if (path.empty() || path.starts_with("/..")) return {};
-  std::istringstream lines{std::string(mountinfo)};
-  for (std::string line; std::getline(lines, line);) {
-    std::istringstream words(line);
-    std::string skip, root, mount_point, type, source, options;
-    words >> skip >> skip >> skip >> root >> mount_point;
-    while (words >> skip && skip != "-") {
-    }
-    if (!(words >> type >> source >> options)) continue;
+  for (const auto& [root, mount_point, type, options] : parse_mountinfo(mountinfo)) {
     if (type != (version == 2 ? "cgroup2" : "cgroup")) continue;
     if (version == 1 && !lists_word(options, controller, ',')) continue;
-    root = unescaped(root);
-    mount_point = unescaped(mount_point);
     std::string below = path;
     if (root != "/") {
       if (!path.starts_with(root) || (path.size() > root.size() && path[root.size()] != '/')) continue;
