@@ -97,6 +97,7 @@ struct registry::impl {
   std::vector<plugin_status> statuses;
   std::vector<member> members;  // by falling priority
   std::string manifest_file;
+  mutable std::mutex diagnosing;  // a plugin is probed by one caller at a time
 
   const member* find(std::string_view name) const {
     for (const auto& m : members)
@@ -347,6 +348,7 @@ result<const backend*> registry::select_backend(const std::string& request) cons
 result<probe_result> registry::diagnose(std::string_view backend_name) const {
   const auto* found = find_backend(backend_name);
   if (!found) return impl_->unknown_backend(std::string(backend_name));
+  const std::lock_guard lock(impl_->diagnosing);
   return found->probe(CCBOX_PROBE_FULL);
 }
 

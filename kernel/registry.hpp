@@ -1,7 +1,8 @@
 // The plugins of this process: loaded, created and probed once at boot, with what was skipped and why.
 //
-// Threads: build() and diagnose() on the main thread; everything else may be called from any thread once
-// built. Owns its plugins and destroys them with itself; backends are borrowed from it.
+// Threads: build() on the main thread; everything else may be called from any thread once built, and
+// diagnose() probes for one caller at a time. Owns its plugins and destroys them with itself; backends are
+// borrowed from it.
 #pragma once
 
 #include <functional>
