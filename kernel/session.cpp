@@ -363,6 +363,7 @@ struct session::impl : std::enable_shared_from_this<impl> {
     if (!handle) {
       for (auto& pump : record->pumps)
         pump->stop();
+      if (record->id != 0) co_return handle;  // it has started: follow_command is at its end
       self->open_commands.erase(record);
       record->done.open();
     }
