@@ -245,7 +245,9 @@ trial_outcome run_trial(const host_facilities& host, unsigned limit_ms) {
     moves.emplace_back(fd.get(), number++);
 
   auto errors = make_pipe(), ready = make_pipe(), go = make_pipe();
-  const pid_t pid = ::fork();
+  // Not fork(): what others do after it, as the thread sanitizer starts a thread, is not for a child that
+  // becomes bwrap.
+  const pid_t pid = ::_Fork();
   if (pid < 0) fail("fork");
   if (pid == 0) become(moves, argv.data(), errors[1].get(), plan.identity ? ready[1].get() : -1, go[0].get());
   for (auto* end : {&errors[1], &ready[1], &go[0]})
