@@ -63,7 +63,7 @@ TEST_CASE("limits of the caller that are too low are named") {
   const auto fewest = after("ulimit -n " + fewest_files, run_words + arguments{"--", "true"}, work);
   CHECK(fewest.code == 125);
   CHECK(contains(fewest.err, "ccbox: hint: raise the limit of open files"));
-  const auto no_size = after("ulimit -f 0", run_words + arguments{"--", "true"}, work);
+  const auto no_size = after(no_sanitizer_file + "ulimit -f 0", run_words + arguments{"--", "true"}, work);
   CHECK_FALSE(no_size.signalled);
   CHECK(no_size.code == 125);
   CHECK(contains(no_size.err, "EFBIG"));
