@@ -13,6 +13,9 @@ function(ccbox_add_plugin name)
   endif()
   set_property(GLOBAL APPEND PROPERTY CCBOX_PLUGINS ${name})
   target_link_options(${name} PRIVATE -Wl,--version-script=${export_map} -Wl,-z,nodelete)
+  # Each start of ccbox copies the file: what is not in it costs nothing.
+  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-Os>)
+  target_link_options(${name} PRIVATE $<$<CONFIG:Release>:-Wl,-s>)
   # No C++ type crosses the boundary, so a plugin carries its runtime itself: loading it resolves few symbols.
   if(NOT CCBOX_SANITIZE AND NOT CCBOX_FUZZ)
     target_link_options(${name} PRIVATE -static-libstdc++ -static-libgcc -Wl,--gc-sections)
