@@ -105,12 +105,12 @@ result<policy_context> load_policy_context(const config_options& options, host_f
 }
 
 result<std::unique_ptr<cli_context>> load_context(const config_options& options, ccbox_probe_depth depth,
-                                                  host_facts host) {
+                                                  host_facts host, plugin_choice which) {
   auto basis = load_policy_context(options, std::move(host));
   if (!basis) return basis.error();
   auto context = std::make_unique<cli_context>();
   static_cast<policy_context&>(*context) = std::move(*basis);
-  auto plugins = registry::build(context->plugin_list, depth);
+  auto plugins = registry::build(context->plugin_list, depth, which);
   if (!plugins) return plugins.error();
   context->plugins = std::move(*plugins);
   if (const auto* proxies = context->plugins->find_egress())

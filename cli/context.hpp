@@ -56,7 +56,7 @@ struct cli_context : policy_context {
 
 // `depth`: quick where a launch follows and proves the rest.
 result<std::unique_ptr<cli_context>> load_context(const config_options& options, ccbox_probe_depth depth,
-                                                  host_facts host);
+                                                  host_facts host, plugin_choice which = plugin_choice::all);
 
 // Why host_facts::current_directory can be empty.
 constexpr char no_current_path[] = "it has been deleted, or the path is too long";

@@ -17,6 +17,8 @@ const char* to_string(plugin_status::outcome state) {
       return "loaded";
     case plugin_status::outcome::disabled:
       return "disabled";
+    case plugin_status::outcome::not_asked_for:
+      return "not asked for";
     case plugin_status::outcome::skipped:
       break;
   }

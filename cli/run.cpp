@@ -38,7 +38,8 @@ int run_command(const words& arguments) {
   host_facts host = gather_host_facts();
   auto sandbox = build_request(wanted, host);
   if (!sandbox) return refuse(sandbox.error());
-  auto context = load_context(config, CCBOX_PROBE_QUICK, std::move(host));
+  const auto which = sandbox->spec.backend.value_or("").empty() ? plugin_choice::needed : plugin_choice::all;
+  auto context = load_context(config, CCBOX_PROBE_QUICK, std::move(host), which);
   if (!context) return refuse(context.error());
   (*context)->ticketing = wanted.ticketing;
   if (!request.quiet && !request.json)

@@ -66,7 +66,7 @@ class manifest_reader {
   }
 
   void add(const yaml_value& item) {
-    must(item.require_keys({"path", "enabled", "priority", "required", "sha256", "options"}));
+    must(item.require_keys({"path", "enabled", "priority", "required", "on_request", "sha256", "options"}));
     if (!item.has("path"))
       throw refused{
           item.error_here("a plugin without path", "path: the name of a file in the plugin directory")};
@@ -78,6 +78,7 @@ class manifest_reader {
                                             " is listed twice, first at " + other->where)};
     if (item.has("enabled")) entry.enabled = must(item["enabled"].as_bool());
     if (item.has("required")) entry.required = must(item["required"].as_bool());
+    if (item.has("on_request")) entry.on_request = must(item["on_request"].as_bool());
     if (item.has("priority")) {
       const auto value = must(item["priority"].as_integer());
       if (value < -most_priority || value > most_priority)

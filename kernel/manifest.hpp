@@ -5,6 +5,7 @@
 //       enabled: true
 //       priority: 100              # the available backend with the highest wins when the spec names none
 //       required: false            # true: a plugin that cannot be loaded stops the boot
+//       on_request: false          # true: not loaded by a run that asks for no backend
 //       sha256: <64 hex digits>    # optional
 //       options: {key: scalar}
 //   directories: [/usr/local/lib/ccbox/plugins.d]   # every *.so in them is loaded too: drop in, take out
@@ -24,6 +25,7 @@ struct manifest_entry {
   bool enabled = true;
   int priority = 0;
   bool required = false;
+  bool on_request = false;            // has a meaning for registry::build() alone
   std::optional<std::string> sha256;  // lower case
   std::vector<std::pair<std::string, std::string>> options;
   std::string where;  // file:line:column

@@ -120,6 +120,8 @@ void log_outcome(const plugin_status& s) {
   using outcome = plugin_status::outcome;
   if (s.state == outcome::disabled)
     log_event(log_level::info, "plugin_disabled", {{"path", s.path}, {"where", s.where}});
+  else if (s.state == outcome::not_asked_for)
+    log_event(log_level::info, "plugin_not_asked_for", {{"path", s.path}, {"where", s.where}});
   else if (s.state == outcome::skipped)
     log_event(log_level::warn, "plugin_skipped",
               {{"path", s.path},
@@ -208,7 +210,8 @@ result<void> registry::impl::load(const manifest_entry& entry, ccbox_probe_depth
 registry::registry() : impl_(std::make_unique<impl>()) {}
 registry::~registry() = default;
 
-result<std::unique_ptr<registry>> registry::build(const manifest& m, ccbox_probe_depth depth) {
+result<std::unique_ptr<registry>> registry::build(const manifest& m, ccbox_probe_depth depth,
+                                                  plugin_choice which) {
   std::unique_ptr<registry> made(new registry);
   auto& self = *made->impl_;
   self.manifest_file = m.file;
@@ -224,6 +227,8 @@ result<std::unique_ptr<registry>> registry::build(const manifest& m, ccbox_probe
     member loaded;
     if (!entry->enabled) {
       status.state = plugin_status::outcome::disabled;
+    } else if (which == plugin_choice::needed && entry->on_request && !entry->required) {
+      status.state = plugin_status::outcome::not_asked_for;
     } else if (auto good = self.load(*entry, depth, status, loaded); !good) {
       status.failure = good.error();
     } else {
@@ -323,6 +328,8 @@ error registry::impl::unknown_backend(const std::string& name) const {
     if (s.name != name && std::filesystem::path(s.path).stem() != name) continue;
     if (s.state == plugin_status::outcome::disabled) {
       e.hint = "it is disabled at " + s.where;
+    } else if (s.state == plugin_status::outcome::not_asked_for) {
+      e.hint = "it was not asked for when the plugins were loaded: " + s.where + " says on_request";
     } else {
       e.what += ": " + s.failure->what;
       e.hint = s.failure->hint;

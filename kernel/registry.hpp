@@ -24,7 +24,7 @@ struct plugin_status {
   std::string name;  // empty if it was not loaded
   std::string version;
   std::string where;  // its line of the manifest
-  enum class outcome { loaded, disabled, skipped } state = outcome::skipped;
+  enum class outcome { loaded, disabled, not_asked_for, skipped } state = outcome::skipped;
   std::optional<error> failure;       // why it was skipped
   std::optional<probe_result> probe;  // backends
   std::vector<std::string> extensions;
@@ -36,11 +36,16 @@ struct plugin_status {
 using plugin_event_handler =
     std::function<ccbox_status(std::string_view session_id, std::string_view type, std::string_view json)>;
 
+// `needed`: not the entries `on_request`, unless they are required too. For who asks for no backend: what is
+// left out then is never selected.
+enum class plugin_choice { all, needed };
+
 class registry {
  public:
   // Bad plugins are reported in statuses() and skipped, unless the manifest says `required: true`: then an
   // error.
-  static result<std::unique_ptr<registry>> build(const manifest& m, ccbox_probe_depth depth);
+  static result<std::unique_ptr<registry>> build(const manifest& m, ccbox_probe_depth depth,
+                                                 plugin_choice which = plugin_choice::all);
   ~registry();
 
   const std::vector<plugin_status>& statuses() const;

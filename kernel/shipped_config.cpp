@@ -116,6 +116,7 @@ void pass_manifest(Table& table, Manifest& plugins) {
     table.pass_number(entry.enabled);
     table.pass_number(entry.priority);
     table.pass_number(entry.required);
+    table.pass_number(entry.on_request);
     table.list(entry.options, [&](auto& option) {
       table.pass(option.first);
       table.pass(option.second);

@@ -34,6 +34,7 @@ TEST_CASE("an entry has what the manifest says and the defaults for the rest") {
       "    enabled: false\n"
       "    priority: -5\n"
       "    required: true\n"
+      "    on_request: true\n"
       "    sha256: BA7816BF8F01CFEA414140DE5DAE2223B00361A396177A9CB410FF61F20015AD\n"
       "    options: {accel: tcg, memory: 512, verbose: true}\n");
   CHECK(m.file == "/etc/ccbox/plugins.yaml");
@@ -43,12 +44,14 @@ TEST_CASE("an entry has what the manifest says and the defaults for the rest") {
   CHECK(plain.enabled);
   CHECK(plain.priority == 0);
   CHECK_FALSE(plain.required);
+  CHECK_FALSE(plain.on_request);
   CHECK_FALSE(plain.sha256.has_value());
   CHECK(plain.options.empty());
   CHECK(plain.where == "/etc/ccbox/plugins.yaml:2:5");
   const auto& full = m.plugins[1];
   CHECK_FALSE(full.enabled);
   CHECK(full.priority == -5);
+  CHECK(full.on_request);
   CHECK(full.required);
   CHECK(full.sha256 == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
   CHECK(full.options == std::vector<std::pair<std::string, std::string>>{

@@ -138,6 +138,24 @@ TEST_CASE("a required plugin that cannot be loaded stops the boot; one that is n
   CHECK(s.build().statuses()[0].state == outcome::skipped);
 }
 
+TEST_CASE("an entry on request is left out where nobody asks for a backend, unless it is required") {
+  scene s;
+  s.add("fake", 1);
+  s.add("fake_other", 2).on_request = true;
+  CHECK(s.build().statuses()[0].state == outcome::loaded);
+  CHECK(s.selected("") == "other");
+  s.plugins = std::move(*registry::build(s.m, CCBOX_PROBE_QUICK, plugin_choice::needed));
+  REQUIRE(s.plugins->statuses().size() == 2);
+  CHECK(s.plugins->statuses()[0].state == outcome::not_asked_for);
+  CHECK(s.plugins->statuses()[0].name.empty());
+  CHECK_FALSE(s.plugins->find_backend("other"));
+  CHECK(s.selected("") == "fake");
+  s.m.plugins[1].required = true;
+  s.plugins = std::move(*registry::build(s.m, CCBOX_PROBE_QUICK, plugin_choice::needed));
+  CHECK(s.plugins->statuses()[0].state == outcome::loaded);
+  CHECK(s.selected("") == "other");
+}
+
 TEST_CASE("a required backend that is loaded but not available on this host does not stop the boot") {
   scene s;
   s.add_unavailable("fake");
