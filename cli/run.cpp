@@ -1,5 +1,6 @@
 #include "commands.hpp"
 #include "context.hpp"
+#include "existing_matches.hpp"
 #include "output.hpp"
 #include "runner.hpp"
 #include "spec_options.hpp"
@@ -36,6 +37,7 @@ int run_command(const words& arguments) {
     request.pty = *pty == "always" ? run_request::pty_use::always : run_request::pty_use::never;
   }
   host_facts host = gather_host_facts();
+  if (host.uid == 0) host.private_in_etc = begin_private_in_etc();
   auto sandbox = build_request(wanted, host);
   if (!sandbox) return refuse(sandbox.error());
   const auto which = sandbox->spec.backend.value_or("").empty() ? plugin_choice::needed : plugin_choice::all;

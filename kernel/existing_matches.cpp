@@ -10,6 +10,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
+#include <limits>
+#include <system_error>
 
 #include "unique_fd.hpp"
 
@@ -381,6 +383,15 @@ result<std::vector<std::string>> find_private_entries(const std::string& directo
   if (auto walked = private_below(opened.get(), directory, 0, limit, out); !walked) return walked.error();
   std::sort(out.begin(), out.end());
   return out;
+}
+
+std::shared_future<result<std::vector<std::string>>> begin_private_in_etc() {
+  try {
+    return std::async(std::launch::async, find_private_entries, "/etc",
+                      std::numeric_limits<std::size_t>::max());
+  } catch (const std::system_error&) {
+    return {};
+  }
 }
 
 }  // namespace ccbox

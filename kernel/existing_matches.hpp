@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstddef>
+#include <future>
 #include <optional>
 #include <set>
 #include <string>
@@ -65,5 +66,8 @@ result<std::vector<std::string>> expand_glob(const std::string& pattern, std::si
 
 // Entries below `directory` that other people may not read, a directory as one; for a root caller, who could.
 result<std::vector<std::string>> find_private_entries(const std::string& directory, std::size_t limit);
+// The same of /etc on a thread of its own, which is as long as reading configuration and plugins takes; for
+// host_facts. Without a limit. Invalid where no thread could be made.
+std::shared_future<result<std::vector<std::string>>> begin_private_in_etc();
 
 }  // namespace ccbox

@@ -3,11 +3,13 @@
 
 #include <sys/types.h>
 
+#include <future>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "kernel_mounts.hpp"
+#include "result.hpp"
 
 namespace ccbox {
 
@@ -27,6 +29,9 @@ struct host_facts {
   // What it may not read either: it is there for this program alone.
   std::vector<std::string> own_secrets;
   std::vector<kernel_mount> kernel_mounts;
+  // What find_private_entries("/etc") finds, where somebody had it begin early; a policy that needs it waits
+  // for it, or looks itself.
+  std::shared_future<result<std::vector<std::string>>> private_in_etc;
   std::map<std::string, std::string> environment;  // the caller's
   std::string current_directory;  // absolute; empty if it has none: deleted, or beyond PATH_MAX
 };

@@ -60,6 +60,15 @@ bool is_out_of_reach(const path_spelling& spelling, const host_facts& host, cons
   return ::faccessat(AT_FDCWD, path.c_str(), S_ISDIR(info.st_mode) ? R_OK | X_OK : R_OK, AT_EACCESS) != 0;
 }
 
+result<std::vector<std::string>> private_entries_of(const std::string& etc, const host_facts& host,
+                                                    std::size_t limit) {
+  if (etc == "/etc" && host.private_in_etc.valid()) {
+    const auto& found = host.private_in_etc.get();
+    if (found && found->size() <= limit) return found;
+  }
+  return find_private_entries(etc, limit);  // or: its error, with the limit's number
+}
+
 }  // namespace
 
 result<deny_list> collect_denies(const sandbox_spec& spec, const host_facts& host,
@@ -96,7 +105,7 @@ result<deny_list> collect_denies(const sandbox_spec& spec, const host_facts& hos
     add_secret(path, rule_origin::mandatory, "secret: credentials of this very sandbox");
   const auto* etc = view.over("/etc");
   if (on_linux && host.uid == 0 && etc && etc->guest_path == "/etc" && etc->origin == rule_origin::system) {
-    auto found = find_private_entries(etc->path, config.max_existing_matches);
+    const auto found = private_entries_of(etc->path, host, config.max_existing_matches);
     if (!found) return found.error();
     for (const auto& path : *found)
       add_secret(path, rule_origin::secret, "secret: not for everybody to read, and root could");

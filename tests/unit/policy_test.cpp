@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "existing_matches.hpp"
 #include "support/policy_bench.hpp"
 
 using namespace ccbox;
@@ -110,6 +111,31 @@ TEST_CASE("no rule is listed twice") {
       const auto &a = p.rules[i], &b = p.rules[j];
       if (a.kind == b.kind && a.path == b.path && a.guest_path == b.guest_path) FAIL_CHECK(a.path);
     }
+}
+
+TEST_CASE("for a root caller what was looked for early is what is hidden in /etc") {
+  policy_bench bench;
+  bench.host.uid = 0;
+  const auto finds = [&](std::vector<std::string> paths) {
+    std::promise<result<std::vector<std::string>>> search;
+    search.set_value(std::move(paths));
+    bench.host.private_in_etc = search.get_future();
+  };
+  finds({"/etc/passwd"});  // which nothing else would hide
+  const auto p = bench.compile();
+  CHECK_FALSE(check_path(p, "/etc/passwd").readable);
+  bench.config.max_existing_matches = 1;
+  finds({"/etc/passwd", "/etc/hostname"});
+  CHECK(bench.refusal().what.find("more than 1 entries below '/etc'") != std::string::npos);
+}
+
+TEST_CASE("the early search finds in /etc what the late one does") {
+  const auto early = begin_private_in_etc();
+  REQUIRE(early.valid());
+  const auto late = find_private_entries("/etc", 100'000);
+  REQUIRE(late.has_value());
+  REQUIRE(early.get().has_value());
+  CHECK(*early.get() == *late);
 }
 
 TEST_CASE("for a root caller what is not for everybody in /etc is a secret") {
