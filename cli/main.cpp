@@ -99,6 +99,7 @@ void take_heap_at_once() {
 #if defined(MADV_POPULATE_WRITE)
   constexpr std::size_t bytes = 768 << 10, page = 4096;
   ::mallopt(M_TOP_PAD, bytes);
+  ::mallopt(M_TRIM_THRESHOLD, 8 * bytes);  // nor is a part of it given back, and taken again
   void* const probe =
       std::malloc(100 << 10);  // below the size that gets a mapping of its own: the heap grows
   const auto begin = (reinterpret_cast<std::uintptr_t>(probe) + page - 1) & ~(page - 1);

@@ -51,7 +51,11 @@ int run_command(const words& arguments) {
   request.spec = std::move(sandbox->spec);
   request.env = std::move(sandbox->env);
   request.command = std::move(p.rest);
-  return run_in_enclosure(**context, std::move(request));
+  const int code = run_in_enclosure(**context, std::move(request));
+  // What plugins still hold is written; the rest ends with the process.
+  (*context)->plugins.reset();
+  [[maybe_unused]] static const cli_context* const ended = context->release();
+  return code;
 }
 
 }  // namespace ccbox
