@@ -91,10 +91,10 @@ result<policy_context> load_policy_context(const config_options& options, host_f
   auto plugins = load_manifest(options.plugins.value_or(made.parts.manifest), made.parts.plugin_directory);
   if (!plugins) return plugins.error();
   made.plugin_list = std::move(*plugins);
-  auto config = load_policy(options);
+  auto config = load_policy_config(options.policy.value_or(made.parts.policy));
   if (!config) return config.error();
   made.config = std::move(*config);
-  auto egress = load_egress_config(options.egress.value_or(""));
+  auto egress = load_egress_config(options.egress.value_or(made.parts.egress));
   if (!egress) return egress.error();
   made.egress = std::move(*egress);
   made.host = std::move(host);
