@@ -91,12 +91,7 @@ result<egress_decision> decide(const cli_context& context, const policy& rules, 
   if (!plugin)
     return verdict(false, "no-egress-plugin",
                    "nothing is reachable: no egress plugin is loaded, see `ccbox plugins`");
-  if (auto fine = check_allowlist(rules.egress, *plugin); !fine) return fine.error();
-  egress_request request;
-  request.session_id = rules.spec.session_id;
-  request.rules = rules.egress.rules;
-  request.options = rules.egress.options;
-  auto pair = plugin->open(request);
+  auto pair = open_trial_pair(*plugin, rules);
   if (!pair) return pair.error();
   return (*pair)->decide(asked.host, asked.port);
 }

@@ -118,4 +118,13 @@ result<std::unique_ptr<cli_context>> load_context(const config_options& options,
   return context;
 }
 
+result<std::unique_ptr<egress_pair>> open_trial_pair(const egress_plugin& plugin, const policy& rules) {
+  if (auto fine = check_allowlist(rules.egress, plugin); !fine) return fine.error();
+  egress_request request;
+  request.session_id = rules.spec.session_id;
+  request.rules = rules.egress.rules;
+  request.options = rules.egress.options;
+  return plugin.open(request);
+}
+
 }  // namespace ccbox

@@ -58,6 +58,9 @@ struct cli_context : policy_context {
 result<std::unique_ptr<cli_context>> load_context(const config_options& options, ccbox_probe_depth depth,
                                                   host_facts host, plugin_choice which = plugin_choice::all);
 
+// A pair that nobody is to connect to: for what it decides, and for what its plugin says of the rules.
+result<std::unique_ptr<egress_pair>> open_trial_pair(const egress_plugin& plugin, const policy& rules);
+
 // Why host_facts::current_directory can be empty.
 constexpr char no_current_path[] = "it has been deleted, or the path is too long";
 

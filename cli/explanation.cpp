@@ -146,6 +146,8 @@ result<explanation> explain_launch(const cli_context& context, const sandbox_spe
   if (const auto* proxies = context.plugins->find_egress()) {
     out.proxies = proxies->name();
     if (auto fine = check_allowlist(out.rules.egress, *proxies); !fine) return fine.error();
+    if (out.rules.egress.configured && out.rules.egress.proxied)
+      if (auto fine = open_trial_pair(*proxies, out.rules); !fine) return fine.error();
   }
   for (const auto& [name, value] : command_environment(out.rules, context.host, context.config)) {
     out.env_names.push_back(name);

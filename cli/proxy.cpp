@@ -10,6 +10,7 @@
 
 #include "commands.hpp"
 #include "context.hpp"
+#include "option_origins.hpp"
 #include "output.hpp"
 #include "policy.hpp"
 #include "spec_source.hpp"
@@ -120,7 +121,10 @@ int proxy_command(const words& arguments) {
         {error_code::unavailable, "no egress plugin is loaded", "`ccbox plugins` says what was loaded"});
   const auto rules = resolve_egress(spec, (*context)->sources());
   if (!rules) return report(rules.error());
-  if (auto fine = check_allowlist(*rules, *plugin); !fine) return report(fine.error());
+  option_origins origins;
+  for (std::size_t i = 0; i < domains.size(); ++i)
+    origins.add("egressAllowlist[" + std::to_string(i) + "]", "--allow-domain", domains[i]);
+  if (auto fine = check_allowlist(*rules, *plugin); !fine) return report(origins.translated(fine.error()));
 
   egress_request request;
   request.session_id = spec.session_id;
@@ -145,7 +149,7 @@ int proxy_command(const words& arguments) {
         return CCBOX_OK;
       });
   auto pair = plugin->open(request);
-  if (!pair) return report(pair.error());
+  if (!pair) return report(origins.translated(pair.error()));
   sockets.clear();
   print(json::serialize(json::object{{"http", (*pair)->endpoint(CCBOX_LISTENER_HTTP)},
                                      {"socks", (*pair)->endpoint(CCBOX_LISTENER_SOCKS)}}) +

@@ -39,6 +39,17 @@ std::string without_default_port(const std::string& target) {
   return target;
 }
 
+// `localhost` and what is below it, with a port.
+bool is_this_host(const std::string& target) {
+  const auto colon = target.rfind(':');
+  if (colon == target.npos) return false;
+  std::string host = "." + target.substr(0, colon);
+  if (host.ends_with('.')) host.pop_back();
+  std::transform(host.begin(), host.end(), host.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  return host.ends_with(".localhost");
+}
+
 }  // namespace
 
 bool is_by_list(std::string_view reason) {
@@ -60,6 +71,11 @@ std::string remedy_of(const std::string& reason, const std::string& target, bool
       if (!each.where.empty() && rule == each.pattern + " (" + each.origin + ")")
         return "denied for everybody at " + each.where;
     return "the egress file denies it for everybody";
+  }
+  if (reason == "resolved-address" && is_this_host(target)) {
+    const auto address = quoted("127.0.0.1" + target.substr(target.rfind(':')));
+    return "ask for " + address + ", allow it with --allow-domain " + address +
+           ", and set NO_PROXY= for the command";
   }
   if (reason == "resolved-address") return "its name leads to an address that is not on the Internet";
   if (reason == "limit") return "the limits are in the egress file";

@@ -28,6 +28,20 @@ error refused_call(const std::string& name, const char* call, ccbox_status statu
   return plugin_error(name, to_error_code(status), what);
 }
 
+error bad_rule(const egress_rule& rule, std::string_view why) {
+  const std::string place = rule.where.empty() ? rule.origin : rule.where;
+  return {error_code::invalid_argument, place + ": " + quoted(rule.pattern) + ": " + printable(why), {}};
+}
+
+// The rule that open() refuses, by how its answer begins.
+std::optional<error> refused_rule(std::span<const egress_rule> rules, std::string_view answer) {
+  for (const auto& rule : rules) {
+    const auto beginning = rule.origin + ": '" + rule.pattern + "': ";
+    if (answer.starts_with(beginning)) return bad_rule(rule, answer.substr(beginning.size()));
+  }
+  return std::nullopt;
+}
+
 ccbox_str str(std::string_view text) {
   return {text.data(), text.size()};
 }
@@ -140,9 +154,7 @@ result<void> egress_plugin::check_rule(const egress_rule& rule) const {
   const auto status = call_plugin([&] { return table_->check_rule(plugin_, &abi, text.raw()); }, text);
   if (status == CCBOX_OK) return {};
   if (status != CCBOX_INVALID) return refused_call(name_, "check_rule", status, text);
-  const std::string place = rule.where.empty() ? rule.origin : rule.where;
-  const std::string why = text.view().empty() ? "is no rule" : printable(text.view());
-  return error{error_code::invalid_argument, place + ": " + quoted(rule.pattern) + ": " + why, {}};
+  return bad_rule(rule, text.view().empty() ? "is no rule" : text.view());
 }
 
 result<std::unique_ptr<egress_pair>> egress_plugin::open(const egress_request& wanted) const {
@@ -176,6 +188,8 @@ result<std::unique_ptr<egress_pair>> egress_plugin::open(const egress_request& w
   const auto sink = sink_of(given);
   text_buffer text;
   const auto status = call_plugin([&] { return table_->open(plugin_, &request, &sink, text.raw()); }, text);
+  if (status == CCBOX_INVALID)
+    if (auto refused = refused_rule(wanted.rules, text.view())) return *refused;
   if (status != CCBOX_OK) return refused_call(name_, "open", status, text);
 
   // From here on the handle closes it, whatever is wrong with the answer.

@@ -70,6 +70,7 @@ result<resolved_egress> resolve_egress(const sandbox_spec& spec, const egress_so
     named.push_back(&*found);
   }
   if (out.network_allowed) {
+    std::size_t index = 0;
     add.add(config.baseline, egress_action::allow);
     add.add(config.optional, egress_action::allow);
     if (spec.capabilities.call_github_api || spec.capabilities.push)
@@ -78,8 +79,9 @@ result<resolved_egress> resolve_egress(const sandbox_spec& spec, const egress_so
       for (const auto* group : named)
         add.add(*group, egress_action::allow);
     for (const auto& domain : spec.egress_allowlist)
-      out.rules.push_back(
-          {egress_action::allow, false, domain, std::string(spec_origin), "asked for by the spec", {}});
+      out.rules.push_back({egress_action::allow, false, domain, std::string(spec_origin),
+                           "asked for by the spec",
+                           std::string(spec_origin) + "[" + std::to_string(index++) + "]"});
   }
   add.add(config.denied, egress_action::deny);
   add.add(config.floor, egress_action::floor);
@@ -91,16 +93,13 @@ result<resolved_egress> resolve_egress(const sandbox_spec& spec, const egress_so
 }
 
 result<void> check_allowlist(const resolved_egress& policy, const egress_plugin& plugin) {
-  std::size_t index = 0;
   for (const auto& rule : policy.rules) {
     if (rule.origin != spec_origin) continue;
-    auto named = rule;
-    named.where = std::string(spec_origin) + "[" + std::to_string(index++) + "]";
     if (is_lone_word(rule.pattern))
       return error{error_code::invalid_argument,
-                   named.where + ": " + quoted(rule.pattern) + " is a name without a dot",
+                   rule.where + ": " + quoted(rule.pattern) + " is a name without a dot",
                    std::string(lone_word_hint)};
-    if (auto fine = plugin.check_rule(named); !fine) return fine;
+    if (auto fine = plugin.check_rule(rule); !fine) return fine;
   }
   return {};
 }

@@ -14,7 +14,7 @@ struct egress_rule {
   std::string pattern;    // the plugin knows the grammar, and nobody else
   std::string origin;     // "baseline.llm", "egressAllowlist"
   std::string reason;     // for people
-  std::string where;      // file:line; empty: the spec
+  std::string where;      // file:line, or the place in the spec
   bool operator==(const egress_rule&) const = default;
 };
 

@@ -75,17 +75,19 @@ class policy_store {
       parsed.push_back(to_rule(one));
     auto built = egress_policy::build(std::move(parsed));
     std::erase_if(policies_, [](const auto& entry) { return entry.second.expired(); });
-    if (const auto* bad = std::get_if<bad_rule>(&built)) {
-      const auto& culprit = rules[bad->index];
-      throw plugin::failure(CCBOX_INVALID, std::string(culprit.origin) + ": '" +
-                                               std::string(culprit.pattern) + "': " + bad->why);
-    }
+    if (const auto* bad = std::get_if<bad_rule>(&built)) refuse(rules[bad->index], *bad);
     auto policy = std::get<std::shared_ptr<const egress_policy>>(built);
+    if (const auto dead = policy->dead_entry()) refuse(rules[dead->index], *dead);
     policies_[std::move(key)] = policy;
     return policy;
   }
 
  private:
+  // The caller finds the rule by its origin and pattern.
+  [[noreturn]] static void refuse(const plugin::egress_rule& culprit, const bad_rule& bad) {
+    throw plugin::failure(
+        CCBOX_INVALID, std::string(culprit.origin) + ": '" + std::string(culprit.pattern) + "': " + bad.why);
+  }
   std::mutex mutex_;
   std::map<std::string, std::weak_ptr<const egress_policy>> policies_;
 };

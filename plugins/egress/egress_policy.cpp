@@ -66,6 +66,17 @@ class range_table {
   std::vector<item> v4_, v6_;  // none within another
 };
 
+const rule& floor_rule() {
+  static const rule floor{rule_action::floor, "cloud metadata addresses", std::string(built_in_origin),
+                          "they serve credentials"};
+  return floor;
+}
+
+rule metadata_rule(const char* name) {
+  return {rule_action::deny, name, std::string(built_in_origin),
+          "a cloud metadata service, which serves credentials"};
+}
+
 std::size_t hash_of(const std::vector<rule>& rules) {
   std::size_t out = rules.size();
   for (const auto& one : rules)
@@ -97,8 +108,18 @@ std::string egress_policy::check(const rule& one) {
   if (one.action == rule_action::floor || one.action == rule_action::resolved)
     return parse_address_range(one.pattern) ? std::string() : std::string(no_range);
   auto parsed = parse_domain_pattern(one.pattern);
-  auto* bad = std::get_if<bad_pattern>(&parsed);
-  return bad ? std::move(bad->why) : std::string();
+  if (auto* bad = std::get_if<bad_pattern>(&parsed)) return std::move(bad->why);
+  if (one.action != rule_action::allow) return {};
+  const auto& pattern = std::get<domain_pattern>(parsed);
+  if (pattern.shape == domain_pattern::form::address && classify(pattern.address) == address_class::metadata)
+    return without_effect({false, denial_reason::denied, &floor_rule()}, {});
+  if (pattern.shape == domain_pattern::form::exact)
+    for (const auto* name : metadata_names)
+      if (pattern.name == name) {
+        const auto deny = metadata_rule(name);
+        return without_effect({false, denial_reason::denied, &deny}, {});
+      }
+  return {};
 }
 
 // Empty, or why the rule is bad.
@@ -191,11 +212,9 @@ std::variant<std::shared_ptr<const egress_policy>, bad_rule> egress_policy::buil
   const std::shared_ptr<egress_policy> policy(new egress_policy);
   auto& self = *policy->impl_;
   self.given = std::move(rules);
-  const std::string origin(built_in_origin);
-  self.built_in.push_back({rule_action::floor, "cloud metadata addresses", origin, "they serve credentials"});
+  self.built_in.push_back(floor_rule());
   for (const auto* name : metadata_names)
-    self.built_in.push_back(
-        {rule_action::deny, name, origin, "a cloud metadata service, which serves credentials"});
+    self.built_in.push_back(metadata_rule(name));
   const auto given = static_cast<std::uint32_t>(self.given.size());
   for (std::uint32_t i = 0; i < given; ++i)
     if (auto why = self.add(i); !why.empty()) return bad_rule{i, std::move(why)};
@@ -254,6 +273,37 @@ decision egress_policy::permits(const destination& to, const ip_address& address
     return {true, {}, &self.at(allow->rule), kind};
   if (const auto* lifted = self.lifted_by(address)) return {true, {}, lifted, kind};
   return refused(nullptr);
+}
+
+std::optional<bad_rule> egress_policy::dead_entry() const {
+  // No pattern has it, so that a wildcard's name with it is met by those rules alone that meet all its names.
+  constexpr std::string_view any_label = "!";
+  for (std::size_t i = 0; i < impl_->given.size(); ++i) {
+    const auto& one = impl_->given[i];
+    if (one.action != rule_action::allow) continue;
+    const auto parsed = parse_domain_pattern(one.pattern);
+    const auto& pattern = std::get<domain_pattern>(parsed);
+    destination to{pattern.name, pattern.port};
+    if (pattern.shape == domain_pattern::form::address) to.host = pattern.address;
+    if (pattern.shape == domain_pattern::form::subdomains)
+      to.host = std::string(any_label) + "." + pattern.name;
+    if (pattern.shape == domain_pattern::form::one_label)
+      to.host = pattern.name + "." + std::string(any_label) + "." + pattern.after;
+    std::vector<std::uint16_t> ports{pattern.port};
+    if (pattern.port == 0) ports = {443, 80};
+    if (pattern.port == 0 && one.git_host) ports.push_back(22);
+    decision first;
+    const bool dead = std::all_of(ports.begin(), ports.end(), [&](std::uint16_t port) {
+      to.port = port;
+      const auto decided = decide(to);
+      if (port == ports.front()) first = decided;
+      return !decided.allowed &&
+             (decided.reason == denial_reason::denied || decided.reason == denial_reason::resolved_address);
+    });
+    to.port = ports.front();
+    if (dead) return bad_rule{i, without_effect(first, to)};
+  }
+  return std::nullopt;
 }
 
 std::size_t egress_policy::rule_count() const {

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -63,8 +64,12 @@ struct bad_rule {
 class egress_policy {
  public:
   static std::variant<std::shared_ptr<const egress_policy>, bad_rule> build(std::vector<rule> rules);
-  // Empty: build() would take it. Else why not. Hundreds are asked for at each start of ccbox.
+  // Empty: build() would take it, and what is built in does not refuse all that it allows. Else why not.
+  // Hundreds are asked for at each start of ccbox.
   static std::string check(const rule& one);
+  // An allow entry without effect: whatever it allows, the other rules or what is built in refuse. The first
+  // of them, with the rule and the remedy.
+  std::optional<bad_rule> dead_entry() const;
   ~egress_policy();
 
   decision decide(const destination& to) const;
@@ -80,6 +85,8 @@ class egress_policy {
 
  private:
   egress_policy();
+  // Why an allow entry is dead, and the remedy; `to` is a destination of it.
+  static std::string without_effect(const decision& d, const destination& to);
   struct impl;
   std::unique_ptr<impl> impl_;
 };

@@ -79,6 +79,23 @@ std::string resolved(const destination& to, const decision& d) {
 
 }  // namespace
 
+std::string egress_policy::without_effect(const decision& d, const destination& to) {
+  const std::string out = "allows nothing: ";
+  if (d.by == nullptr) {
+    const auto port = ":" + std::to_string(to.port);
+    return out + "it is this host, which is opened by its address; write 127.0.0.1" + port +
+           " instead, or beside it";
+  }
+  if (d.by->action == rule_action::floor)
+    return out + "it is among " + d.by->pattern + origin_of(*d.by) + ", which nothing opens; leave it out" +
+           (d.by->origin == built_in_origin ? std::string(instead) : "");
+  const auto rule = out + "the rule " + d.by->pattern + origin_of(*d.by) + " denies it";
+  const auto reason = d.by->reason.empty() ? "" : ": " + d.by->reason;
+  if (d.by->origin == built_in_origin)
+    return rule + reason + ", and nothing opens it; leave it out" + std::string(instead);
+  return rule + reason + "; leave it out, or take that rule out: a deny rule wins over every allow rule";
+}
+
 std::string egress_policy::explain(const destination& to, const decision& d) const {
   const bool nameless = !to.is_address() && to.name().empty();
   std::string out = (nameless ? std::string("the destination") : authority_text(to)) + " is refused: ";

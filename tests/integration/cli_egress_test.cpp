@@ -103,6 +103,61 @@ TEST_CASE("options add destinations, and groups for who may use them") {
   CHECK(contains(unknown.err, "the groups are: linear"));
 }
 
+TEST_CASE("an entry that the floor or a denied group always refuses is refused, whatever the command") {
+  scene s;
+  s.manifest = s.dir.write("real.yaml",
+                           "plugins:\n  - path: bubblewrap.so\n    priority: 100\n  - path: none.so\n"
+                           "  - path: egress.so\n");
+  const std::pair<std::string, std::string> entries[] = {
+      {"169.254.169.254",
+       "it is among cloud metadata addresses (built in), which nothing opens; leave it out"},
+      {"metadata.google.internal", "and nothing opens it; leave it out"},
+      {"localhost:8080", "write 127.0.0.1:8080 instead"},
+      {"sink.test:8443",
+       "the rule sink.test (denied.sinks) denies it: telemetry; leave it out, or take that "
+       "rule out"}};
+  for (const auto& [entry, why] : entries) {
+    const arguments option{"--allow-domain", "fine.test", "--allow-domain", entry};
+    for (const arguments& command :
+         {arguments{"run", "--without", "fs_name_deny"} + s.files() + option + arguments{"--", "true"},
+          arguments{"explain"} + s.files() + option,
+          arguments{"check", "domain", "x.test"} + s.files() + option,
+          arguments{"proxy"} + s.files() + option}) {
+      CAPTURE(command[0]);
+      const auto refused = s.ccbox(command);
+      CHECK(refused.code == 125);
+      CHECK_MESSAGE(contains(refused.err, "ccbox: error: --allow-domain '" + entry + "': allows nothing: "),
+                    refused.err);
+      CHECK_MESSAGE(contains(refused.err, why), refused.err);
+    }
+  }
+  // 127.0.0.1 means its ports 80 and 443, as every entry without a port.
+  CHECK(s.run_in({"--allow-domain", "127.0.0.1"}, {"true"}).code == 0);
+  const auto spec = s.ccbox(arguments{"run"} + s.files() +
+                            arguments{"--spec-json",
+                                      R"({"sessionId":"s","workspaceId":"w","without":["fs_name_deny"],)"
+                                      R"("egressAllowlist":["fine.test","sink.test"]})",
+                                      "--", "true"});
+  CHECK(spec.code == 125);
+  CHECK_MESSAGE(contains(spec.err, "egressAllowlist[1]: 'sink.test': allows nothing: "), spec.err);
+  s.write_rules("enable: [more]\n");
+  const auto rules = read_file(s.rules);
+  const auto with = [&](const std::string& from, const std::string& to) {
+    std::string text = rules;
+    text.replace(text.find(from), from.size(), to);
+    s.dir.write("egress.yaml", text);
+    return s.run_in({}, {"true"});
+  };
+  const std::string more = "optional:\n  more:\n    why: w\n    domains: |\n      ";
+  CHECK(with("optional: {}", more + "fine.test fine").code == 0);
+  const auto shadowed = with("optional: {}", more + "sink.test a sink");
+  CHECK(shadowed.code == 125);
+  CHECK_MESSAGE(contains(shadowed.err, "'sink.test'"), shadowed.err);
+  const auto metadata = with("optional: {}", more + "metadata.goog credentials");
+  CHECK(metadata.code == 125);
+  CHECK_MESSAGE(contains(metadata.err, s.rules + ":21: 'metadata.goog': allows nothing: "), metadata.err);
+}
+
 TEST_CASE("what was refused is a line at the end of a run, unless it is to be quiet") {
   scene s;
   const arguments denied{"--allow-domain", "deny-at-open.test", "--allow-domain", "deny-at-close.test"};
@@ -148,6 +203,18 @@ TEST_CASE("check domain answers with reason, rule and remedy, and by its exit co
   CHECK(open.code == 0);
   CHECK(contains(open.out, "the network is the host's"));
   CHECK_FALSE(contains(s.recorded(), "left open"));
+}
+
+TEST_CASE("check domain says how this host is reached") {
+  scene s;
+  s.manifest = s.dir.write("real.yaml", "plugins:\n  - path: none.so\n  - path: egress.so\n");
+  const auto refused = s.ccbox(arguments{"check", "domain", "localhost:8080"} + s.files());
+  CHECK(refused.code == 1);
+  CHECK_MESSAGE(
+      contains(refused.out,
+               "remedy   ask for '127.0.0.1:8080', allow it with --allow-domain '127.0.0.1:8080', and "
+               "set NO_PROXY= for the command\n"),
+      refused.out);
 }
 
 TEST_CASE("check domain answers as JSON, and refuses what is no question") {

@@ -99,7 +99,7 @@ TEST_CASE("the spec's own entries come last, as the caller wrote them") {
   const auto mine = std::find_if(egress.rules.begin(), egress.rules.end(),
                                  [](const auto& r) { return r.pattern == "*.mine.test:8443"; });
   CHECK(mine->origin == "egressAllowlist");
-  CHECK(mine->where.empty());
+  CHECK(mine->where == "egressAllowlist[0]");
 }
 
 TEST_CASE(

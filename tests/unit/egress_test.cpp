@@ -155,6 +155,18 @@ TEST_CASE("a rule that the plugin does not take is an error that says where it w
   CHECK(s.plugin().check_rule(bad).error().what == "baseline.git: 'a b.test': has a space; leave it out");
 }
 
+TEST_CASE("a rule that the plugin does not take beside the others is told by where it was written") {
+  scene s("bad-rule");
+  const auto refused = s.plugin().open(request_for("s1"));
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().code == error_code::invalid_argument);
+  CHECK(refused.error().what == "egress.yaml:12: 'git.test': allows nothing: it is denied");
+  auto other = request_for("s2");
+  other.rules = {};
+  CHECK(s.plugin().open(other).error().what ==
+        "egress plugin 'egress': baseline.git: 'git.test': allows nothing: it is denied");
+}
+
 TEST_CASE("counters come with name, labels and value") {
   scene s;
   std::string text;

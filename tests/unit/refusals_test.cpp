@@ -60,6 +60,18 @@ TEST_CASE("the remedy for a loopback address says how a command gets past NO_PRO
         "use the host's name, or --allow-domain '192.0.2.1:80'");
 }
 
+TEST_CASE("the remedy for a name of this host is its address") {
+  for (const std::string host : {"localhost", "LOCALHOST.", "a.localhost"})
+    CHECK_MESSAGE(remedy_of("resolved-address", host + ":8080", true) ==
+                      "ask for '127.0.0.1:8080', allow it with --allow-domain '127.0.0.1:8080', and set "
+                      "NO_PROXY= for the command",
+                  host);
+  for (const std::string host : {"notlocalhost", "localhost.test"})
+    CHECK_MESSAGE(remedy_of("resolved-address", host + ":8080", true) ==
+                      "its name leads to an address that is not on the Internet",
+                  host);
+}
+
 TEST_CASE("the remedy of a session without network is the network") {
   refusals seen(false);
   seen.add(refused("one.test:443", "blocked-by-allowlist"));

@@ -332,7 +332,9 @@ typedef struct ccbox_egress {
    * knows where the rule was written. */
   ccbox_status (*check_rule)(ccbox_plugin *plugin, const ccbox_egress_rule *rule, ccbox_text *error);
   /* [any] Starts the session's pair; it accepts when this returns. A session id in use, a bad rule or option is
-   * CCBOX_INVALID and starts nothing. Denials come as events of type "denial" (docs/abi.md). Limit: 100 ms. */
+   * CCBOX_INVALID and starts nothing; so is an ALLOW rule that the others refuse whole. What is said of a bad rule begins
+   * with "ORIGIN: 'PATTERN': ", by which the caller finds where it was written. Denials come as events of type "denial"
+   * (docs/abi.md). Limit: 100 ms. */
   ccbox_status (*open)(ccbox_plugin *plugin, const ccbox_egress_request *request, const ccbox_egress_sink *sink,
                        ccbox_text *error);
   /* [any] What the session's rules say about a destination, as a client would write it. No name is resolved. */

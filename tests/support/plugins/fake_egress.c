@@ -117,6 +117,10 @@ static ccbox_status misbehave(const char* how, const ccbox_egress_sink* sink, cc
     write_text(error, "no proxies today\n");
     return CCBOX_UNAVAILABLE;
   }
+  if (strcmp(how, "bad-rule") == 0) {
+    write_text(error, "baseline.git: 'git.test': allows nothing: it is denied");
+    return CCBOX_INVALID;
+  }
   if (strcmp(how, "silent-refuse") == 0) return CCBOX_FAILED;
   if (strcmp(how, "overrun") == 0) {
     error->length = (size_t)-1;
