@@ -39,6 +39,10 @@ std::string without_default_port(const std::string& target) {
   return target;
 }
 
+std::string connections(std::uint64_t count) {
+  return count == 1 ? "a connection" : std::to_string(count) + " connections";
+}
+
 // `localhost` and what is below it, with a port.
 bool is_this_host(const std::string& target) {
   const auto colon = target.rfind(':');
@@ -82,47 +86,64 @@ std::string remedy_of(const std::string& reason, const std::string& target, bool
   return {};
 }
 
-void refusals::add(const sandbox_violation& violation) {
-  if (violation.action != network_action) return;
-  const auto found = read_details(violation);
-  const std::pair key(violation.target, found.reason);
-  if (seen_.size() >= most_kept && !seen_.contains(key)) {
-    others_ += found.count;
+void refusals::table::add(key what, std::uint64_t count, std::string rule) {
+  if (seen_.size() >= most_kept && !seen_.contains(what)) {
+    others_ += count;
     return;
   }
-  auto& known = seen_[key];
-  known.count += found.count;
-  known.rule = found.rule;
+  auto& known = seen_[std::move(what)];
+  known.count += count;
+  known.rule = std::move(rule);
 }
 
-std::string refusals::text(const std::vector<egress_rule>& rules) const {
-  std::vector<const decltype(seen_)::value_type*> order;
+std::vector<const std::pair<const refusals::table::key, refusals::tally>*> refusals::table::most_frequent()
+    const {
+  std::vector<const std::pair<const key, tally>*> order;
   for (const auto& each : seen_)
     order.push_back(&each);
   std::stable_sort(order.begin(), order.end(),
                    [](const auto* a, const auto* b) { return a->second.count > b->second.count; });
+  order.resize(std::min(order.size(), most_lines));
+  return order;
+}
+
+std::uint64_t refusals::table::others() const {
+  auto left = others_;
+  for (const auto& [what, seen] : seen_)
+    left += seen.count;
+  for (const auto* named : most_frequent())
+    left -= named->second.count;
+  return left;
+}
+
+void refusals::add(const sandbox_violation& violation) {
+  if (violation.action != network_action) return;
+  const auto found = read_details(violation);
+  refused_.add({violation.target, found.reason}, found.count, found.rule);
+}
+
+void refusals::add(const sandbox_unreachable& destination) {
+  unreached_.add({destination.target, destination.reason}, destination.count, {});
+}
+
+std::string refusals::text(const std::vector<egress_rule>& rules) const {
   std::string text;
-  std::size_t hidden = 0;
-  std::uint64_t hidden_count = others_;
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    const auto& [key, seen] = *order[i];
-    if (i >= most_lines) {
-      ++hidden;
-      hidden_count += seen.count;
-      continue;
-    }
-    const auto& [target, reason] = key;
-    text += "ccbox: refused " +
-            (seen.count == 1 ? "a connection" : std::to_string(seen.count) + " connections") + " to " +
-            printable(target);
+  for (const auto* each : refused_.most_frequent()) {
+    const auto& [target, reason] = each->first;
+    const auto& seen = each->second;
+    text += "ccbox: refused " + connections(seen.count) + " to " + printable(target);
     if (!reason.empty()) text += ": " + printable(reason);
     if (!seen.rule.empty()) text += " by " + printable(seen.rule);
     const auto remedy = remedy_of(reason, target, network_allowed_, seen.rule, rules);
     text += (remedy.empty() ? "" : "; " + printable(remedy)) + "\n";
   }
-  if (hidden_count > 0)
-    text += "ccbox: refused " + std::to_string(hidden_count) + " connections to further destinations" +
-            (hidden > 0 && others_ == 0 ? " (" + std::to_string(hidden) + ")" : "") + "\n";
+  if (const auto others = refused_.others(); others > 0)
+    text += "ccbox: refused " + connections(others) + " to further destinations\n";
+  for (const auto* each : unreached_.most_frequent())
+    text += "ccbox: " + connections(each->second.count) + " to " + printable(each->first.first) +
+            " failed: " + printable(each->first.second) + "; it is allowed\n";
+  if (const auto others = unreached_.others(); others > 0)
+    text += "ccbox: " + connections(others) + " to further destinations failed; they are allowed\n";
   return text;
 }
 

@@ -1,5 +1,5 @@
-// The destinations that a run's proxies refused, for the lines at its end: one for each destination and
-// reason.
+// The destinations that a run's proxies refused or could not reach, for the lines at its end: one for each
+// destination and reason.
 #pragma once
 
 #include <cstdint>
@@ -27,9 +27,11 @@ class refusals {
   explicit refusals(bool network_allowed) : network_allowed_(network_allowed) {}
 
   void add(const sandbox_violation& violation);
-  bool empty() const { return seen_.empty() && others_ == 0; }
-  // "refused 3 connections to evil.test:443: blocked-by-allowlist; --allow-domain evil.test" a line, for
-  // people: what the sandboxed command put into it is escaped. At most twenty.
+  void add(const sandbox_unreachable& destination);
+  bool empty() const { return refused_.empty() && unreached_.empty(); }
+  // "refused 3 connections to evil.test:443: blocked-by-allowlist; --allow-domain evil.test" a line, then
+  // "3 connections to gone.test:443 failed: dns-no-such-name", for people: what the sandboxed command put
+  // into it is escaped. At most twenty of each.
   std::string text(const std::vector<egress_rule>& rules = {}) const;
 
  private:
@@ -37,9 +39,20 @@ class refusals {
     std::uint64_t count = 0;
     std::string rule;
   };
+  // Bounded: what finds no place is counted.
+  class table {
+   public:
+    using key = std::pair<std::string, std::string>;  // target, reason
+    void add(key what, std::uint64_t count, std::string rule);
+    bool empty() const { return seen_.empty() && others_ == 0; }
+    std::vector<const std::pair<const key, tally>*> most_frequent() const;  // twenty at most
+    std::uint64_t others() const;                                           // connections to the rest
+   private:
+    std::map<key, tally> seen_;
+    std::uint64_t others_ = 0;
+  };
   bool network_allowed_;
-  std::map<std::pair<std::string, std::string>, tally> seen_;  // target, reason
-  std::uint64_t others_ = 0;                                   // that found no place
+  table refused_, unreached_;
 };
 
 }  // namespace ccbox

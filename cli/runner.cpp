@@ -319,6 +319,8 @@ class runner {
       print_line(to_json(event));
     } else if (event.violation) {
       refusals_.add(*event.violation);
+    } else if (event.unreachable) {
+      refusals_.add(*event.unreachable);
     }
     co_return;
   }

@@ -4,34 +4,71 @@
 
 namespace ccbox {
 
-result<sandbox_violation> violation_of_denial(std::string_view json, const agent_capabilities& capabilities) {
-  const auto value = parse_json(json);
-  if (!value) return value.error();
+namespace {
+
+// Reads host and port; `*` where there is no host.
+void read_target(json_object_reader& reader, std::optional<error>& failure, std::string& target) {
   std::string host;
   std::uint64_t port = 0;
-  std::optional<error> failure;
-  json_object_reader reader(*value, "", failure);
   reader.required("host", host);
   reader.required("port", port);
   if (!failure && port > 0xffff) failure = json_error("port", "is no port");
-  if (failure) return *failure;
   const bool is_v6 = host.find(':') != host.npos && !host.starts_with('[');
+  target = host.empty() ? "*" : (is_v6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
+}
+
+}  // namespace
+
+result<sandbox_violation> violation_of_denial(std::string_view json, const agent_capabilities& capabilities) {
+  const auto value = parse_json(json);
+  if (!value) return value.error();
   sandbox_violation violation;
+  std::optional<error> failure;
+  json_object_reader reader(*value, "", failure);
+  read_target(reader, failure, violation.target);
+  if (failure) return *failure;
   violation.action = network_action;
-  violation.target = host.empty() ? "*" : (is_v6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
   if (!capabilities.network) violation.suggested_capability = "canAccessNetwork";
   violation.raw = std::string(json);
   return violation;
 }
 
-result<sandbox_violation> violation_of_report(std::string_view type, std::string_view json,
-                                              const agent_capabilities& capabilities) {
-  if (type == "denial") return violation_of_denial(json, capabilities);
-  if (type != "violation")
-    return error{error_code::invalid_argument, "there is no event of type " + quoted_excerpt(type), {}};
+result<sandbox_unreachable> unreachable_of(std::string_view json) {
+  const auto value = parse_json(json);
+  if (!value) return value.error();
+  sandbox_unreachable out;
+  std::optional<error> failure;
+  json_object_reader reader(*value, "", failure);
+  read_target(reader, failure, out.target);
+  reader.required("reason", out.reason);
+  reader.optional("count", out.count);
+  if (failure) return *failure;
+  return out;
+}
+
+static result<sandbox_violation> violation_of(std::string_view json) {
   const auto value = parse_json(json);
   if (!value) return value.error();
   return sandbox_violation_from_json(*value);
+}
+
+result<sandbox_event> event_of_report(std::string_view type, std::string_view json,
+                                      const agent_capabilities& capabilities) {
+  sandbox_event event;
+  if (type == "unreachable") {
+    auto found = unreachable_of(json);
+    if (!found) return found.error();
+    event.type = sandbox_event_type::unreachable;
+    event.unreachable = std::move(*found);
+    return event;
+  }
+  if (type != "denial" && type != "violation")
+    return error{error_code::invalid_argument, "there is no event of type " + quoted_excerpt(type), {}};
+  auto violation = type == "denial" ? violation_of_denial(json, capabilities) : violation_of(json);
+  if (!violation) return violation.error();
+  event.type = sandbox_event_type::violation;
+  event.violation = std::move(*violation);
+  return event;
 }
 
 }  // namespace ccbox

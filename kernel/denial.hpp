@@ -1,5 +1,5 @@
-// What a plugin reports of a refused connection (event "denial", docs/abi.md), as the violation that
-// subscribers get.
+// What a plugin reports of a connection that it refused or could not make (events "denial" and "unreachable",
+// docs/abi.md), as the event that subscribers get.
 #pragma once
 
 #include <string_view>
@@ -17,8 +17,12 @@ constexpr std::string_view network_action = "network-outbound";
 // refusals counted together), raw the JSON; the network capability is suggested where the agent lacks it.
 result<sandbox_violation> violation_of_denial(std::string_view json, const agent_capabilities& capabilities);
 
-// What a plugin reports of a session: event "denial", or "violation" with a SandboxViolation as JSON.
-result<sandbox_violation> violation_of_report(std::string_view type, std::string_view json,
-                                              const agent_capabilities& capabilities);
+// The same keys, of a destination that is allowed; the reason is required too.
+result<sandbox_unreachable> unreachable_of(std::string_view json);
+
+// What a plugin reports of a session: event "denial", "unreachable", or "violation" with a SandboxViolation
+// as JSON.
+result<sandbox_event> event_of_report(std::string_view type, std::string_view json,
+                                      const agent_capabilities& capabilities);
 
 }  // namespace ccbox

@@ -65,6 +65,7 @@ std::size_t bytes_of(const sandbox_event& event) {
     if (event.violation->suggested_capability) bytes += event.violation->suggested_capability->size();
     if (event.violation->raw) bytes += event.violation->raw->size();
   }
+  if (event.unreachable) bytes += event.unreachable->target.size() + event.unreachable->reason.size();
   return bytes;
 }
 

@@ -4,7 +4,7 @@
 
 namespace ccbox {
 
-report_queue::answer report_queue::push(sandbox_violation report) {
+report_queue::answer report_queue::push(sandbox_event report) {
   const std::lock_guard lock(mutex_);
   if (closed_) return answer::closed;
   if (waiting_.size() >= limit_) {
@@ -15,7 +15,7 @@ report_queue::answer report_queue::push(sandbox_violation report) {
   return std::exchange(publishing_, true) ? answer::taken : answer::first;
 }
 
-std::optional<sandbox_violation> report_queue::next(bool last) {
+std::optional<sandbox_event> report_queue::next(bool last) {
   const std::lock_guard lock(mutex_);
   if (waiting_.empty()) {
     closed_ = closed_ || last;

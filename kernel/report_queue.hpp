@@ -23,16 +23,16 @@ class report_queue {
     full,
     closed,
   };
-  answer push(sandbox_violation report);
+  answer push(sandbox_event report);
 
   // Nothing: it is empty and the caller has ceased to publish; with `last`, nothing is taken any more either.
-  std::optional<sandbox_violation> next(bool last);
+  std::optional<sandbox_event> next(bool last);
   std::size_t dropped() const;
 
  private:
   const std::size_t limit_;
   mutable std::mutex mutex_;
-  std::deque<sandbox_violation> waiting_;
+  std::deque<sandbox_event> waiting_;
   bool publishing_ = false, closed_ = false;
   std::size_t dropped_ = 0;
 };

@@ -45,13 +45,15 @@ std::string_view to_string(sandbox_event_type type) {
       return "killed";
     case sandbox_event_type::violation:
       return "violation";
+    case sandbox_event_type::unreachable:
+      return "unreachable";
   }
   return "violation";
 }
 
 std::optional<sandbox_event_type> sandbox_event_type_from_name(std::string_view name) {
   using enum sandbox_event_type;
-  for (const auto type : {stdout_data, stderr_data, exit, starting, ready, killed, violation})
+  for (const auto type : {stdout_data, stderr_data, exit, starting, ready, killed, violation, unreachable})
     if (to_string(type) == name) return type;
   return std::nullopt;
 }
@@ -92,6 +94,12 @@ json::value to_json(const sandbox_event& event) {
       break;
     case sandbox_event_type::violation:
       if (event.violation) out["violation"] = to_json(*event.violation);
+      break;
+    case sandbox_event_type::unreachable:
+      if (event.unreachable)
+        out["unreachable"] = json::object{{"target", to_utf8(event.unreachable->target)},
+                                          {"reason", to_utf8(event.unreachable->reason)},
+                                          {"count", event.unreachable->count}};
       break;
     case sandbox_event_type::starting:
     case sandbox_event_type::ready:

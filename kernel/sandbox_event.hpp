@@ -11,8 +11,18 @@
 
 namespace ccbox {
 
-enum class sandbox_event_type { stdout_data, stderr_data, exit, starting, ready, killed, violation };
-// "stdout", "stderr", "exit", "starting", "ready", "killed", "violation".
+// `unreachable` is ours, beside the specification's.
+enum class sandbox_event_type {
+  stdout_data,
+  stderr_data,
+  exit,
+  starting,
+  ready,
+  killed,
+  violation,
+  unreachable
+};
+// "stdout", "stderr", "exit", "starting", "ready", "killed", "violation", "unreachable".
 std::string_view to_string(sandbox_event_type type);
 std::optional<sandbox_event_type> sandbox_event_type_from_name(std::string_view name);
 
@@ -27,6 +37,14 @@ struct sandbox_violation {
   bool operator==(const sandbox_violation&) const = default;
 };
 
+// A destination that the session may reach, and whose proxies could not: no violation.
+struct sandbox_unreachable {
+  std::string target;       // host:port
+  std::string reason;       // a word of the egress plugin: "dns-no-such-name", "connection-refused"
+  std::uint64_t count = 1;  // attempts counted together
+  bool operator==(const sandbox_unreachable&) const = default;
+};
+
 struct sandbox_event {
   std::string session_id;
   std::uint64_t sequence = 0;  // per session, from 1, without gaps; given by the bus
@@ -36,9 +54,11 @@ struct sandbox_event {
   int exit_code = 0;                           // exit: the command's own, or 128 + signal
   std::optional<kill_reason> reason;           // killed
   std::optional<sandbox_violation> violation;  // violation
+  std::optional<sandbox_unreachable> unreachable;
 };
 
-// sessionId, sequence, type, execId unless 0, and what the type carries: data, exitCode, reason or violation.
+// sessionId, sequence, type, execId unless 0, and what the type carries: data, exitCode, reason, violation or
+// unreachable.
 // Bytes that are not UTF-8 go as {"data": base64, "encoding": "base64"}; text as {"data": "..."}.
 boost::json::value to_json(const sandbox_event& event);
 boost::json::value to_json(const sandbox_violation& violation);

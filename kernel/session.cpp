@@ -164,21 +164,17 @@ struct session::impl : std::enable_shared_from_this<impl> {
   // ---- what plugins report ----
 
   ccbox_status report(std::string_view type, std::string_view json) {
-    auto violation = violation_of_report(type, json, rules.spec.capabilities);
-    if (!violation) return CCBOX_INVALID;
-    const auto taken = reports.push(std::move(*violation));
+    auto event = event_of_report(type, json, rules.spec.capabilities);
+    if (!event) return CCBOX_INVALID;
+    const auto taken = reports.push(std::move(*event));
     if (taken == report_queue::answer::first) background(publish_reports(shared_from_this(), false));
     if (taken == report_queue::answer::full) return CCBOX_TOO_LARGE;
     return taken == report_queue::answer::closed ? CCBOX_UNAVAILABLE : CCBOX_OK;
   }
 
   static asio::awaitable<void> publish_reports(std::shared_ptr<impl> self, bool last) {
-    while (auto report = self->reports.next(last)) {
-      sandbox_event event;
-      event.type = sandbox_event_type::violation;
-      event.violation = std::move(*report);
-      co_await publish(self, std::move(event));
-    }
+    while (auto report = self->reports.next(last))
+      co_await publish(self, std::move(*report));
     if (last && self->reports.dropped() > 0)
       log_event(log_level::warn, "reports_dropped",
                 {{"session", self->rules.spec.session_id}, {"count", self->reports.dropped()}});

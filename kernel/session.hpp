@@ -1,7 +1,8 @@
 // A launched sandbox: handle, state, commands, limits and events. Made by sandbox_port.
 //
 // Every coroutine here runs on the session's strand whatever executor calls it. Events go to the bus in
-// order: starting, (violation)*, ready, (stdout | stderr | exit | violation)*, killed?.
+// order: starting, (violation | unreachable)*, ready, (stdout | stderr | exit | violation | unreachable)*,
+// killed?.
 //
 //  - A command's exit comes after all the output that it left. A background process that keeps the output
 //    open delays it by a tenth of a second at most; what that process writes later still comes, under the
@@ -12,7 +13,8 @@
 //  - An enclosure that ends without being told to (its launcher is killed) puts the session into state error.
 //    Commands that were running then report exit 137, because the end of the enclosure killed them.
 //  - Its proxy pair, if it has one, accepts before the first command starts and is closed when the enclosure
-//    has ended. A proxy that refuses a connection is a violation event.
+//    has ended. A proxy that refuses a connection is a violation event, one that cannot make it an
+//    unreachable event.
 //
 // Dropping the last reference ends the enclosure by force.
 #pragma once
@@ -84,8 +86,8 @@ class session : public std::enable_shared_from_this<session> {
   // Starts the enclosure and the pair: state warm, or state error and nothing running.
   boost::asio::awaitable<result<void>> start(plan how, environment env, std::string init_path,
                                              session_proxies::source proxies);
-  // An event that a plugin has for this session: "denial" (docs/abi.md) or "violation". Never waits: too many
-  // that nobody has taken yet are counted, logged and dropped. [any thread]
+  // An event that a plugin has for this session: "denial", "unreachable" (docs/abi.md) or "violation". Never
+  // waits: too many that nobody has taken yet are counted, logged and dropped. [any thread]
   ccbox_status report(std::string_view type, std::string_view json);
   // Kills the enclosure and waits a little for it to be gone; its end counts as destroy(). [any thread]
   void abandon() const noexcept;

@@ -1,6 +1,7 @@
-// The denials of one session on their way to the host. The first of its kind (host, port, reason) is reported
-// at once; those that follow are counted and reported together, once a window. The table is bounded: kinds
-// that find no place are reported together, without a host.
+// The denials of one session, or the allowed destinations that it did not reach, on their way to the host.
+// The first of its kind (host, port, reason) is reported at once; those that follow are counted and reported
+// together, once a window. The table is bounded: kinds that find no place are reported together, without a
+// host.
 //
 // {"protocol":"connect","host":"a.test","port":443,"reason":"port","rule":"*.test","origin":"…","count":3}
 //

@@ -102,8 +102,8 @@ class egress_plugin : public plugin::egress {
         log_(options.text("decision_log"), common_.count) {
     common_.names = resolver_.get();
     common_.log = &log_;
-    common_.emit_denial = [this](const std::string& session, const std::string& json) {
-      if (host_.emit(session, "denial", json) != CCBOX_OK) host_.log(CCBOX_DEBUG, "denial " + json);
+    common_.emit = [this](const std::string& session, std::string_view type, const std::string& json) {
+      if (host_.emit(session, type, json) != CCBOX_OK) host_.log(CCBOX_DEBUG, std::string(type) + " " + json);
     };
   }
 

@@ -43,8 +43,12 @@ egress_session::egress_session(worker& where, common_parts& common, std::string 
       origins_(where.deadlines(), settings_.max_idle_origins, settings_.origin_keep_alive),
       denials_(where.deadlines(), settings_.denial_window,
                [this](const std::string& json) {
-                 if (common_.emit_denial) common_.emit_denial(id_, json);
+                 if (common_.emit) common_.emit(id_, "denial", json);
                }),
+      unreached_(where.deadlines(), settings_.denial_window,
+                 [this](const std::string& json) {
+                   if (common_.emit) common_.emit(id_, "unreachable", json);
+                 }),
       log_flush_(where.deadlines(), [this] { common_.log->flush(); }) {
   if (settings_.upstream)
     dialler_ = std::make_unique<upstream_dialler>(worker_, *policy_, common_.listeners, names_, settings_);
@@ -98,6 +102,8 @@ void egress_session::not_reached(std::string_view protocol, const destination& t
   }
   common_.count.dial_failed(f.word());
   log(protocol, host_text(to), to.port, "failed", f.word(), by.by);
+  unreached_.add({std::string(protocol), host_text(to), to.port, std::string(f.word()),
+                  std::string(pattern_of(by.by)), std::string(origin_of(by.by))});
 }
 
 void egress_session::done(std::string_view protocol, const destination& to, const decision& by,
@@ -177,6 +183,7 @@ void egress_session::close() {
   for (auto at = members_.begin(); at != members_.end();)
     (at++)->abort();
   denials_.flush();
+  unreached_.flush();
   common_.log->flush();
 }
 

@@ -31,7 +31,8 @@ struct common_parts {
   own_listeners listeners;
   counters count;
   decision_log* log = nullptr;
-  std::function<void(const std::string& session, const std::string& json)> emit_denial;
+  // Events "denial" and "unreachable" of docs/abi.md.
+  std::function<void(const std::string& session, std::string_view type, const std::string& json)> emit;
 };
 
 // One that ends with its session.
@@ -108,7 +109,7 @@ class egress_session : public std::enable_shared_from_this<egress_session> {
   name_cache names_;
   std::unique_ptr<dialler> dialler_;
   origin_pool origins_;
-  denial_report denials_;
+  denial_report denials_, unreached_;
   deadline log_flush_;
   boost::intrusive::list<session_member, boost::intrusive::constant_time_size<false>> members_;
   std::size_t pending_ = 0, promoted_ = 0;

@@ -172,6 +172,24 @@ TEST_CASE("what was refused is a line at the end of a run, unless it is to be qu
   CHECK(s.run_in(denied + arguments{"--quiet"}, {"true"}).err.empty());
 }
 
+TEST_CASE("what was allowed and not reached is a line at the end of a run, and an event with --json") {
+  scene s;
+  const arguments option{"--allow-domain", "fail-at-open.test"};
+  const auto done = s.run_in(option, {"true"});
+  CHECK(done.code == 0);
+  CHECK_MESSAGE(
+      contains(done.err, "ccbox: a connection to fail-at-open.test:443 failed: dns-timeout; it is allowed\n"),
+      done.err);
+  CHECK_FALSE(contains(done.err, "refused"));
+  CHECK(s.run_in(option + arguments{"--quiet"}, {"true"}).err.empty());
+  const auto events = s.run_in(option + arguments{"--json"}, {"true"});
+  CHECK_MESSAGE(
+      contains(events.out, R"("type":"unreachable","unreachable":{"target":"fail-at-open.test:443",)"
+                           R"("reason":"dns-timeout","count":1})"),
+      events.out);
+  CHECK_FALSE(contains(events.out, R"("type":"violation")"));
+}
+
 TEST_CASE("with --json refusals are violation events and no lines") {
   scene s;
   const auto done = s.run_in({"--json", "--allow-domain", "deny-at-open.test"}, {"true"});

@@ -4,10 +4,13 @@
 
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 
 #include <thread>
 
 #include "integration/running_pair.hpp"
+#include "support/run_command.hpp"
+#include "support/temporary_directory.hpp"
 
 using namespace ccbox;
 using namespace std::chrono_literals;
@@ -160,6 +163,31 @@ TEST_CASE("TLS to another name than the tunnel's is refused before a byte of it 
   CHECK(client.read_all() == std::string("\x15\x03\x03\x00\x02\x02\x70", 7));
   CHECK(has(pair.denials(1).at(0), R"("protocol":"sni","host":"a.test")"));
   CHECK(has(pair.denials(1).at(0), R"("reason":"sni-mismatch")"));
+}
+
+TEST_CASE("with `sni: log` TLS to another name passes, and is noted") {
+  const auto hello = hello_with_name("other.test");
+  test::tcp_origin origin([&](tcp_peer& peer) {
+    CHECK(peer.read_exactly(hello.size()) == hello);
+    peer.send("answer");
+    peer.read_all();
+  });
+  auto setup = running_pair::allowing({"a.test" + port_text(origin.port())});
+  setup.settings.sni = egress::sni_mode::log;
+  const test::temporary_directory directory;
+  setup.decision_log = directory / "decisions";
+  running_pair pair(setup);
+  pair.dns().set("a.test", {{"127.0.0.1"}});
+  auto client = pair.http();
+  running_pair::connect(client, "a.test" + port_text(origin.port()));
+  client.send_byte_by_byte(hello);
+  CHECK(client.read_exactly(6) == "answer");
+  CHECK(pair.count().sni_notes == 1);
+  CHECK(pair.denials(0).empty());
+  pair.close();
+  const auto log = test::read_file(setup.decision_log);
+  CHECK_MESSAGE(has(log, R"("protocol":"sni")"), log);
+  CHECK_MESSAGE(has(log, R"("reason":"sni-mismatch")"), log);
 }
 
 TEST_CASE("another name in the second hello that a TLS server asks for is refused") {
@@ -391,6 +419,54 @@ TEST_CASE("DNS errors dial nothing: no such name, failure, silence") {
   CHECK(has(failed, "dns-failure"));
   CHECK(has(muted, " 504 "));
   CHECK(has(muted, "dns-timeout"));
+  // Each is reported, and none as a denial.
+  CHECK(has(
+      pair.unreachable(3).at(0),
+      R"({"protocol":"connect","host":"none.test","port":443,"reason":"dns-no-such-name","rule":"none.test",)"));
+  CHECK(has(pair.unreachable(3).at(1), R"("host":"fail.test","port":443,"reason":"dns-failure")"));
+  CHECK(has(pair.unreachable(3).at(2), R"("host":"mute.test","port":443,"reason":"dns-timeout")"));
+  CHECK(pair.denials(0).empty());
+}
+
+TEST_CASE("a storm of connections that are allowed and refused by the origin is counted, in every protocol") {
+  running_pair pair(running_pair::allowing({"down.test:1"}));
+  pair.dns().set("down.test", {{"127.0.0.1"}});
+  for (int i = 0; i < 10; ++i) {
+    auto client = pair.http();
+    CHECK(has(running_pair::connect(client, "down.test:1"), "connection-refused"));
+    auto other = pair.http();
+    other.send("GET http://down.test:1/ HTTP/1.1\r\nHost: down.test:1\r\n\r\n");
+    CHECK(has(other.read_until("\r\n\r\n"), "connection-refused"));
+    auto third = pair.socks();
+    third.send(std::string("\x05\x01\x00", 3) + socks5_request("down.test", 1));
+    CHECK(third.read_exactly(4) == std::string("\x05\x00\x05\x05", 4));
+  }
+  pair.close();
+  const auto events = pair.unreachable(2);
+  CHECK(events.size() < 30);
+  unsigned counted = 0;
+  for (const auto& event : events)
+    counted += static_cast<unsigned>(std::stoi(event.substr(event.find("\"count\":") + 8)));
+  CHECK(counted == 30);
+  CHECK(pair.denials(0).empty());
+}
+
+TEST_CASE("a truncated DNS answer is asked for again over TCP, and what it says there is dialled") {
+  test::tcp_origin origin(echo);
+  running_pair pair(running_pair::allowing({"long.test" + port_text(origin.port()), "cut.test:443"}));
+  test::dns_responder::answer truncated{{"127.0.0.1"}};
+  truncated.truncated = true;
+  pair.dns().set("long.test", truncated);
+  auto client = pair.http();
+  CHECK(has(running_pair::connect(client, "long.test" + port_text(origin.port())), " 200 "));
+  client.send("x");
+  CHECK(client.read_exactly(1) == "x");
+  CHECK(pair.dns().questions_over_tcp("long.test") == 1);
+  // What does not come over TCP either is a failure, never the part that came.
+  truncated.cut_over_tcp = true;
+  pair.dns().set("cut.test", truncated);
+  auto other = pair.http();
+  CHECK(has(running_pair::connect(other, "cut.test:443"), "dns-failure"));
 }
 
 TEST_CASE("a forged DNS answer with another id is ignored") {
@@ -421,6 +497,47 @@ TEST_CASE("the pair's own ports are never dialled, not even if a rule names them
     CHECK(has(head, " 403 "));
     CHECK(has(head, "X-Proxy-Error: self\r\n"));
   }
+}
+
+TEST_CASE("a Unix socket is a listener as good as a TCP one") {
+  test::tcp_origin origin(echo);
+  const test::temporary_directory directory;
+  sockaddr_un where = {};
+  where.sun_family = AF_UNIX;
+  const auto path = directory / "http";
+  REQUIRE(path.size() < sizeof where.sun_path);
+  path.copy(where.sun_path, path.size());
+  const auto at = reinterpret_cast<const sockaddr*>(&where);
+  const unique_fd http(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  REQUIRE(::bind(http.get(), at, sizeof where) == 0);
+  REQUIRE(::listen(http.get(), 8) == 0);
+  const unique_fd socks(egress::listener::listen_on_loopback());
+  const auto target = "a.test" + port_text(origin.port());
+  auto setup = running_pair::allowing({target});
+  setup.listeners = {{CCBOX_LISTENER_HTTP, http.get(), "127.0.0.1:3128"},
+                     {CCBOX_LISTENER_SOCKS, socks.get(), ""}};
+  running_pair pair(std::move(setup));
+  pair.dns().set("a.test", {{"127.0.0.1"}});
+  CHECK(pair.http_port() == 3128);
+  const auto client_of_it = [&] {
+    unique_fd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    REQUIRE(::connect(fd.get(), at, sizeof where) == 0);
+    return tcp_peer(std::move(fd));
+  };
+  auto client = client_of_it();
+  CHECK(has(running_pair::connect(client, target), " 200 "));
+  client.send("hello");
+  client.half_close();
+  CHECK(client.read_all() == "hello");
+  auto refused = client_of_it();
+  CHECK(has(running_pair::connect(refused, "evil.test:443"), " 403 "));
+  auto spoken = client_of_it();
+  spoken.send(std::string("\x05\x01\x00", 3) + socks5_request("a.test", origin.port()));
+  CHECK(spoken.read_exactly(4) == std::string("\x05\x00\x05\x00", 4));
+  pair.close();
+  unique_fd late(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  REQUIRE(::connect(late.get(), at, sizeof where) == 0);  // the caller's own descriptor still listens
+  CHECK(tcp_peer(std::move(late)).is_quiet());
 }
 
 TEST_CASE("an address that no rule names is refused as an address, and loopback as well") {

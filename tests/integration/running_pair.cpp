@@ -24,12 +24,13 @@ running_pair::setup running_pair::allowing(const std::vector<std::string>& patte
 }
 
 running_pair::running_pair(setup with)
-    : resolver_({egress::ip_address::from_v4(0x7f000001), dns_.port()}, 100ms, 2), log_("", common_.count) {
+    : resolver_({egress::ip_address::from_v4(0x7f000001), dns_.port()}, 100ms, 2),
+      log_(with.decision_log, common_.count) {
   common_.names = &resolver_;
   common_.log = &log_;
-  common_.emit_denial = [this](const std::string&, const std::string& json) {
+  common_.emit = [this](const std::string&, std::string_view type, const std::string& json) {
     const std::lock_guard lock(mutex_);
-    denials_.push_back(json);
+    (type == "denial" ? denials_ : unreachable_).push_back(json);
     changed_.notify_all();
   };
   if (with.with_token) token_ = egress::access_token::random();
@@ -53,9 +54,18 @@ std::uint16_t running_pair::port_of(ccbox_listener_kind kind) const {
 }
 
 std::vector<std::string> running_pair::denials(std::size_t at_least) {
+  return wait_until(denials_, at_least);
+}
+
+std::vector<std::string> running_pair::unreachable(std::size_t at_least) {
+  return wait_until(unreachable_, at_least);
+}
+
+std::vector<std::string> running_pair::wait_until(const std::vector<std::string>& events,
+                                                  std::size_t at_least) {
   std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, 10s, [&] { return denials_.size() >= at_least; });
-  return denials_;
+  changed_.wait_for(lock, 10s, [&] { return events.size() >= at_least; });
+  return events;
 }
 
 std::string running_pair::connect(tcp_peer& client, const std::string& authority) {

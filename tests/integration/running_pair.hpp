@@ -25,6 +25,7 @@ class running_pair {
     egress::session_settings settings = quick();
     bool with_token = false;
     std::vector<egress::listener_request> listeners = {};  // none: two free ports
+    std::string decision_log = {};                         // a file
   };
   // Limits in which nothing that works takes long, and what hangs ends soon.
   static egress::session_settings quick();
@@ -46,6 +47,8 @@ class running_pair {
 
   // The denials so far, as JSON; waits until there are that many or 10 s have passed.
   std::vector<std::string> denials(std::size_t at_least);
+  // The same of the allowed destinations that were not reached.
+  std::vector<std::string> unreachable(std::size_t at_least);
   template <class Condition>
   bool wait_for(Condition reached) {
     std::unique_lock lock(mutex_);
@@ -68,7 +71,8 @@ class running_pair {
   egress::access_token token_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<std::string> denials_;
+  std::vector<std::string> wait_until(const std::vector<std::string>& events, std::size_t at_least);
+  std::vector<std::string> denials_, unreachable_;
   egress::worker worker_;
   std::unique_ptr<egress::proxy_pair> pair_;
 };

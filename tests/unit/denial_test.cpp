@@ -47,11 +47,31 @@ TEST_CASE("what is no denial is refused") {
   }
 }
 
-TEST_CASE("reports are denials or violations, and nothing else") {
-  CHECK(violation_of_report("denial", full, {}));
-  const auto violation = violation_of_report("violation", R"({"action":"file-read","target":"/x"})", {});
+TEST_CASE("reports are denials, violations or unreachable destinations, and nothing else") {
+  const auto denial = event_of_report("denial", full, {});
+  REQUIRE(denial);
+  CHECK(denial->type == sandbox_event_type::violation);
+  CHECK(denial->violation == *violation_of_denial(full, {}));
+  const auto violation = event_of_report("violation", R"({"action":"file-read","target":"/x"})", {});
   REQUIRE(violation);
-  CHECK(violation->action == "file-read");
-  CHECK_FALSE(violation_of_report("violation", full, {}));
-  CHECK_FALSE(violation_of_report("stdout", R"({"action":"a","target":"b"})", {}));
+  CHECK(violation->type == sandbox_event_type::violation);
+  CHECK(violation->violation->action == "file-read");
+  CHECK_FALSE(event_of_report("violation", full, {}));
+  CHECK_FALSE(event_of_report("stdout", R"({"action":"a","target":"b"})", {}));
+}
+
+TEST_CASE("an allowed destination that was not reached is an event of its own, and no violation") {
+  const auto event = event_of_report(
+      "unreachable", R"({"protocol":"http","host":"gone.test","port":80,"reason":"dns-timeout","count":7})",
+      {});
+  REQUIRE(event);
+  CHECK(event->type == sandbox_event_type::unreachable);
+  CHECK(event->unreachable == sandbox_unreachable{"gone.test:80", "dns-timeout", 7});
+  CHECK_FALSE(event->violation);
+  for (const std::string text :
+       {"", "{}", R"({"host":"a","port":80})", R"({"host":"a","port":70000,"reason":"r"})",
+        R"({"host":"a","port":80,"reason":"r","count":"x"})"}) {
+    CAPTURE(text);
+    CHECK_FALSE(event_of_report("unreachable", text, {}));
+  }
 }

@@ -96,6 +96,26 @@ TEST_CASE("of very many destinations twenty are named and the others counted") {
   CHECK(text.ends_with("ccbox: refused 4980 connections to further destinations\n"));
 }
 
+TEST_CASE("what is allowed and was not reached has lines of its own, behind what was refused") {
+  refusals seen(true);
+  seen.add(sandbox_unreachable{"gone.test:443", "dns-no-such-name", 1});
+  CHECK_FALSE(seen.empty());
+  seen.add(sandbox_unreachable{"down.test:80", "connection-refused", 2});
+  seen.add(sandbox_unreachable{"down.test:80", "connection-refused", 5});
+  seen.add(refused("one.test:443", "blocked-by-allowlist"));
+  CHECK(seen.text() ==
+        "ccbox: refused a connection to one.test:443: blocked-by-allowlist; allow it with --allow-domain "
+        "'one.test'\n"
+        "ccbox: 7 connections to down.test:80 failed: connection-refused; it is allowed\n"
+        "ccbox: a connection to gone.test:443 failed: dns-no-such-name; it is allowed\n");
+  for (unsigned i = 0; i < 5000; ++i)
+    seen.add(sandbox_unreachable{"n\x1b" + std::to_string(i) + ".test:443", "dns-timeout", 2});
+  const std::string text = seen.text();
+  CHECK(std::count(text.begin(), text.end(), '\n') == 22);
+  CHECK(text.find('\x1b') == std::string::npos);
+  CHECK(text.ends_with("ccbox: 9963 connections to further destinations failed; they are allowed\n"));
+}
+
 TEST_CASE("violations of other kinds are none of its business") {
   refusals seen(true);
   seen.add({"file-write-create", "/x", {}, {}});

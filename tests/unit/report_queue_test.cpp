@@ -9,8 +9,10 @@ using answer = report_queue::answer;
 
 namespace {
 
-sandbox_violation about(const std::string& target) {
-  return {"network-outbound", target, {}, {}};
+sandbox_event about(const std::string& target) {
+  sandbox_event event;
+  event.data = target;
+  return event;
 }
 
 }  // namespace
@@ -19,10 +21,10 @@ TEST_CASE("whoever reports first starts the publishing, and reports come out in 
   report_queue queue;
   CHECK(queue.push(about("a")) == answer::first);
   CHECK(queue.push(about("b")) == answer::taken);
-  CHECK(queue.next(false)->target == "a");
+  CHECK(queue.next(false)->data == "a");
   CHECK(queue.push(about("c")) == answer::taken);
-  CHECK(queue.next(false)->target == "b");
-  CHECK(queue.next(false)->target == "c");
+  CHECK(queue.next(false)->data == "b");
+  CHECK(queue.next(false)->data == "c");
   CHECK_FALSE(queue.next(false));
   CHECK(queue.push(about("d")) == answer::first);
 }
@@ -34,18 +36,18 @@ TEST_CASE("what does not fit is counted and dropped") {
   CHECK(queue.push(about("c")) == answer::full);
   CHECK(queue.push(about("d")) == answer::full);
   CHECK(queue.dropped() == 2);
-  CHECK(queue.next(false)->target == "a");
+  CHECK(queue.next(false)->data == "a");
   CHECK(queue.push(about("e")) == answer::taken);
-  CHECK(queue.next(false)->target == "b");
-  CHECK(queue.next(false)->target == "e");
+  CHECK(queue.next(false)->data == "b");
+  CHECK(queue.next(false)->data == "e");
 }
 
 TEST_CASE("after the last one nothing is taken any more") {
   report_queue queue;
   queue.push(about("a"));
-  CHECK(queue.next(true)->target == "a");
+  CHECK(queue.next(true)->data == "a");
   CHECK(queue.push(about("b")) == answer::taken);
-  CHECK(queue.next(true)->target == "b");
+  CHECK(queue.next(true)->data == "b");
   CHECK_FALSE(queue.next(true));
   CHECK(queue.push(about("c")) == answer::closed);
   CHECK_FALSE(queue.next(false));

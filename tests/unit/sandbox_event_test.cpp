@@ -28,11 +28,13 @@ sandbox_event output(std::string data) {
 
 }  // namespace
 
-TEST_CASE("every event type has the specification's name") {
+TEST_CASE("every event type has the specification's name, and ours its own") {
   using enum sandbox_event_type;
   const std::vector<std::pair<sandbox_event_type, std::string>> names = {
-      {stdout_data, "stdout"}, {stderr_data, "stderr"}, {exit, "exit"},          {starting, "starting"},
-      {ready, "ready"},        {killed, "killed"},      {violation, "violation"}};
+      {stdout_data, "stdout"},  {stderr_data, "stderr"},
+      {exit, "exit"},           {starting, "starting"},
+      {ready, "ready"},         {killed, "killed"},
+      {violation, "violation"}, {unreachable, "unreachable"}};
   for (const auto& [type, name] : names) {
     CHECK(to_string(type) == name);
     CHECK(sandbox_event_type_from_name(name) == type);
@@ -83,6 +85,15 @@ TEST_CASE("each event's JSON carries what its type has and nothing else") {
       text_of(event) ==
       R"({"sessionId":"s1","sequence":7,"type":"violation","execId":2,"violation":{"action":"file-write-create",)"
       R"("target":"/w/.env","suggestedCapability":"canPush","raw":"raw"}})");
+}
+
+TEST_CASE("a destination that was not reached goes into JSON with its reason and count") {
+  sandbox_event event;
+  event.type = sandbox_event_type::unreachable;
+  event.unreachable = sandbox_unreachable{"gone.test:443", "dns-no-such-name", 3};
+  CHECK(text_of(event) ==
+        R"({"sessionId":"s1","sequence":7,"type":"unreachable","unreachable":{"target":"gone.test:443",)"
+        R"("reason":"dns-no-such-name","count":3}})");
 }
 
 TEST_CASE("the three reasons of a kill have their names") {

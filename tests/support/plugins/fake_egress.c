@@ -68,18 +68,23 @@ static void note(struct ccbox_plugin* self, const char* what, ccbox_str text) {
   fclose(file);
 }
 
-static void emit_denial(struct ccbox_plugin* self, const char* session, const char* host) {
+static void emit(struct ccbox_plugin* self, const char* session, const char* type, const char* reason,
+                 const char* host) {
   char json[512];
   char answer[64];
   const int length = snprintf(json, sizeof json,
                               "{\"protocol\":\"connect\",\"host\":\"%s\",\"port\":443,\"reason\":"
-                              "\"blocked-by-allowlist\",\"rule\":\"\",\"origin\":\"\",\"count\":1}",
-                              host);
+                              "\"%s\",\"rule\":\"\",\"origin\":\"\",\"count\":1}",
+                              host, reason);
   const ccbox_str body = {json, (size_t)length};
-  const ccbox_status status = self->host->emit(self->host->ctx, str(session), str("denial"), body);
+  const ccbox_status status = self->host->emit(self->host->ctx, str(session), str(type), body);
   if (status == CCBOX_OK) return;
   snprintf(answer, sizeof answer, "%d", (int)status);
   note(self, "emit refused", str(answer));
+}
+
+static void emit_denial(struct ccbox_plugin* self, const char* session, const char* host) {
+  emit(self, session, "denial", "blocked-by-allowlist", host);
 }
 
 static void* emit_many(void* argument) {
@@ -149,7 +154,7 @@ static ccbox_status open_pair(ccbox_plugin* self, const ccbox_egress_request* re
   size_t i, size = 2;
   char line[4096];
   struct session* made;
-  int free_slot = -1, deny_at_open = 0;
+  int free_slot = -1, deny_at_open = 0, fail_at_open = 0;
   const char* proxies[] = {"127.0.0.1:3128", "127.0.0.1:1080"};
   pthread_mutex_lock(&self->mutex);
   for (i = 0; i < most_sessions; ++i)
@@ -180,6 +185,7 @@ static ccbox_status open_pair(ccbox_plugin* self, const ccbox_egress_request* re
       strncat(made->allowed, rule->pattern.ptr, rule->pattern.len);
       strcat(made->allowed, "\n");
     }
+    if (is(rule->pattern, "fail-at-open.test")) fail_at_open = 1;
     deny_at_open |= is(rule->pattern, "deny-at-open.test");
     made->deny_at_close |= is(rule->pattern, "deny-at-close.test");
     made->has_thread |= is(rule->pattern, "deny-many.test");
@@ -221,6 +227,7 @@ static ccbox_status open_pair(ccbox_plugin* self, const ccbox_egress_request* re
   self->sessions[free_slot] = made;
   pthread_mutex_unlock(&self->mutex);
   if (deny_at_open) emit_denial(self, made->id, "deny-at-open.test");
+  if (fail_at_open) emit(self, made->id, "unreachable", "dns-timeout", "fail-at-open.test");
   if (made->has_thread) made->has_thread = pthread_create(&made->thread, NULL, emit_many, made) == 0;
   return CCBOX_OK;
 }
