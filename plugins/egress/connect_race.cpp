@@ -24,8 +24,9 @@ std::vector<ip_address> in_turn(const std::vector<ip_address>& from) {
   return out;
 }
 
-// A connection under way or made; -1 with errno.
-int begin_connect(const ip_address& address, std::uint16_t port) {
+}  // namespace
+
+int connect_race::begin_tcp(const ip_address& address, std::uint16_t port) {
   sockaddr_storage where = {};
   socklen_t size = 0;
   if (address.is_v4()) {
@@ -51,13 +52,13 @@ int begin_connect(const ip_address& address, std::uint16_t port) {
   return -1;
 }
 
-}  // namespace
-
-connect_race::connect_race(worker& where, std::vector<ip_address> addresses, std::uint16_t port, limits l)
+connect_race::connect_race(worker& where, std::vector<ip_address> addresses, std::uint16_t port, limits l,
+                           beginning begin)
     : worker_(where),
       addresses_(in_turn(addresses)),
       port_(port),
       limits_(l),
+      begin_(std::move(begin)),
       stagger_(where.deadlines(), [this] { try_next(); }),
       total_(where.deadlines(), [this] {
         const auto self = shared_from_this();
@@ -78,7 +79,7 @@ void connect_race::cancel() {
 void connect_race::try_next() {
   const auto self = shared_from_this();
   while (result_ && tried_ < addresses_.size()) {
-    const int fd = begin_connect(addresses_[tried_++], port_);
+    const int fd = begin_(addresses_[tried_++], port_);
     if (fd < 0) {
       attempt_failed(errno);
       continue;

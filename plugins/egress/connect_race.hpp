@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -26,7 +27,12 @@ class connect_race : public std::enable_shared_from_this<connect_race> {
     std::chrono::milliseconds attempt_delay{250}, total{10'000};
   };
 
-  connect_race(worker& where, std::vector<ip_address> addresses, std::uint16_t port, limits l);
+  // Begins a connection: a non-blocking socket that is writable once it is made, or -1 with errno.
+  using beginning = std::function<int(const ip_address&, std::uint16_t port)>;
+
+  connect_race(worker& where, std::vector<ip_address> addresses, std::uint16_t port, limits l,
+               beginning begin = begin_tcp);
+  static int begin_tcp(const ip_address& address, std::uint16_t port);
   // `result` is set once, with `cancelled` after cancel().
   void start(eventual<dial_outcome> result);
   void cancel();
@@ -41,6 +47,7 @@ class connect_race : public std::enable_shared_from_this<connect_race> {
   std::vector<ip_address> addresses_;
   const std::uint16_t port_;
   const limits limits_;
+  const beginning begin_;
   std::optional<eventual<dial_outcome>> result_;
   std::deque<stream_socket> attempts_;
   std::size_t tried_ = 0, open_ = 0;
