@@ -99,6 +99,8 @@ task<dial_outcome> client_connection::dial(destination to) {
   unwatch();
   dialling_.reset();
   if (gone_) co_return dial_failure{dial_failure::kind::cancelled, {}};
+  auto* made = std::get_if<dialled>(&outcome);
+  if (made && session_->is_crowded()) bound_unread(made->socket.native_handle());
   co_return outcome;
 }
 

@@ -87,6 +87,8 @@ class egress_session : public std::enable_shared_from_this<egress_session> {
                     tunnel::side origin);
 
   bool has_room() const { return !closed_ && pending_ < settings_.max_pending; }
+  // So many connections that each must do with little memory of the host.
+  bool is_crowded() const { return promoted_ > settings_.roomy_connections; }
   void on_room(std::function<void()> there_is) { there_is_room_ = std::move(there_is); }
 
   void join(session_member& one) { members_.push_back(one); }

@@ -35,7 +35,9 @@ listener::listener(worker& where, int fd, std::chrono::milliseconds pause, count
   socklen_t size = sizeof family;
   ::getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &size);
   is_unix_ = family == AF_UNIX;
-  if (!is_unix_) set_stream_options(fd);  // accepted sockets inherit them
+  // Accepted sockets inherit them. Clients are on this host: no distance asks for more.
+  if (!is_unix_) set_stream_options(fd);
+  bound_unread(fd);
   boost::system::error_code failed;
   socket_.assign(fd, failed);
   if (!failed) return;

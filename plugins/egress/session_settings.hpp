@@ -45,11 +45,14 @@ struct session_settings {
   ms client_keep_alive{60'000};      // between two requests
   ms origin_keep_alive{30'000};      // in the pool
   std::size_t max_idle_origins = 8;  // in the pool
-  ms drain_limit{1'000};             // after a refusal
-  ms attempt_delay{250};             // happy eyeballs
-  ms accept_pause{100};              // no descriptors left
-  ms denial_window{1'000};           // storms are counted for that long
-  std::size_t most_lookups = 4;      // at once; further names wait
+  // Whose origins may fill as much memory as the system finds good for throughput; the next ones a fixed
+  // amount.
+  std::size_t roomy_connections = 16;
+  ms drain_limit{1'000};         // after a refusal
+  ms attempt_delay{250};         // happy eyeballs
+  ms accept_pause{100};          // no descriptors left
+  ms denial_window{1'000};       // storms are counted for that long
+  std::size_t most_lookups = 4;  // at once; further names wait
 
   // Asks `options` for every key above that has one in the configuration: max_tunnels, …_timeout_ms,
   // life_limit_ms, all_proxy, sni, upstream (http://host:port or empty), upstream_credentials_file (mode

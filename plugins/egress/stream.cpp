@@ -64,6 +64,11 @@ void set_stream_options(int fd) {
   ::setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &most_unsent, sizeof most_unsent);
 }
 
+void bound_unread(int fd) {
+  const int most = static_cast<int>(most_unread_bytes);
+  ::setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &most, sizeof most);
+}
+
 task<bool> send_all(stream_socket& socket, std::string_view text) {
   while (!text.empty()) {
     if (!socket.is_open()) co_return false;

@@ -41,6 +41,10 @@ liveness look(int fd);
 void reset_on_close(int fd);
 // What a socket takes beyond what its peer's window lets it send. The system's own bound is megabytes.
 constexpr std::size_t most_unsent_bytes = 256 * 1024;
+// What a socket keeps of its peer and nobody has taken, about: the system grows it to megabytes otherwise,
+// where the peer is fast and far.
+constexpr std::size_t most_unread_bytes = 256 * 1024;
+void bound_unread(int fd);
 // TCP_NODELAY, keep-alive after 60 s, and most_unsent_bytes. Accepted sockets have these from their listener.
 void set_stream_options(int fd);
 

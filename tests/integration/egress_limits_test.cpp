@@ -1,7 +1,10 @@
 // What a session may use, and what is left of it afterwards: nothing.
 #include <doctest/doctest.h>
 #include <malloc.h>
+#include <poll.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/time.h>
 
 #include <filesystem>
 #include <future>
@@ -48,6 +51,83 @@ struct scene {
 };
 
 }  // namespace
+
+namespace {
+
+constexpr std::size_t flood_bytes = std::size_t{64} << 20;
+
+void set_buffer(int fd, int which) {
+  const int bytes = 64 * 1024;
+  REQUIRE(::setsockopt(fd, SOL_SOCKET, which, &bytes, sizeof bytes) == 0);
+}
+
+// Sends until half a second brings no room for more.
+std::size_t flood(tcp_peer& peer) {
+  set_buffer(peer.fd(), SO_SNDBUF);
+  const timeval patience = {0, 500'000};
+  ::setsockopt(peer.fd(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+  const std::string bytes(64 * 1024, 'x');
+  std::size_t sent = 0;
+  for (ssize_t n = 0; (n = ::send(peer.fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL)) > 0;)
+    sent += static_cast<std::size_t>(n);
+  return sent;
+}
+
+// Fast for so long that the system would let buffers grow, and then not at all.
+void read_and_stop(tcp_peer& peer) {
+  set_buffer(peer.fd(), SO_RCVBUF);
+  std::string bytes(256 * 1024, ' ');
+  for (std::size_t got = 0; got < flood_bytes;) {
+    const auto n = ::recv(peer.fd(), bytes.data(), bytes.size(), 0);
+    REQUIRE(n > 0);
+    got += static_cast<std::size_t>(n);
+  }
+}
+
+// What is between two ends that each keep 64 KiB or twice that: received and not taken, in the pipe, unsent,
+// with the system's allowance of the same again.
+constexpr std::size_t most_between =
+    2 * (egress::most_unread_bytes + egress::pipe_pool::capacity_bytes + egress::most_unsent_bytes);
+
+}  // namespace
+
+TEST_CASE("a client that stops to read stops its origin, after no more than a fixed number of bytes") {
+  auto settings = running_pair::quick();
+  settings.roomy_connections = 0;
+  std::promise<std::size_t> sent;
+  test::tcp_origin origin([&](tcp_peer& peer) {
+    sent.set_value(flood(peer));
+    peer.read_all();
+  });
+  auto setup = running_pair::allowing({"a.test:" + std::to_string(origin.port())});
+  setup.settings = settings;
+  running_pair pair(std::move(setup));
+  pair.dns().set("a.test", {{"127.0.0.1"}});
+  auto client = pair.http();
+  REQUIRE(has(running_pair::connect(client, "a.test:" + std::to_string(origin.port())), " 200 "));
+  read_and_stop(client);
+  const auto total = sent.get_future().get();
+  REQUIRE(total >= flood_bytes);
+  MESSAGE("between: " << (total - flood_bytes));
+  CHECK(total - flood_bytes <= most_between);
+}
+
+TEST_CASE("an origin that stops to read stops the client, after no more than a fixed number of bytes") {
+  test::tcp_origin origin([](tcp_peer& peer) {
+    read_and_stop(peer);
+    pollfd end = {peer.fd(), POLLRDHUP, 0};
+    ::poll(&end, 1, 10'000);
+  });
+  auto setup = running_pair::allowing({"a.test:" + std::to_string(origin.port())});
+  running_pair pair(std::move(setup));
+  pair.dns().set("a.test", {{"127.0.0.1"}});
+  auto client = pair.http();
+  REQUIRE(has(running_pair::connect(client, "a.test:" + std::to_string(origin.port())), " 200 "));
+  const auto total = flood(client);
+  REQUIRE(total >= flood_bytes);
+  MESSAGE("between: " << (total - flood_bytes));
+  CHECK(total - flood_bytes <= most_between);
+}
 
 TEST_CASE("a head that does not arrive in time is a 408") {
   auto settings = running_pair::quick();
