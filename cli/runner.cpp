@@ -56,9 +56,7 @@ std::vector<std::string> warnings_of(const session& live) {
   const auto details = live.handle().details;
   if (const auto memory = details.find("limits.memory");
       memory != details.end() && memory->second == memory_by_process) {
-    out.push_back(
-        "the memory limit holds for the address space of each process, not for the session as a whole: no "
-        "memory cgroup can be made here (`ccbox probe` says why)");
+    out.emplace_back(memory_by_process_warning);
   }
   return out;
 }
@@ -164,6 +162,7 @@ class runner {
       tell_limit(*killed);
       co_return exit_signal_base + SIGKILL;
     }
+    if (ended) tell_file_size(ended->code());
     if (ended) co_return ended->code();
     if (!stop_signal_) refuse(ended.error());
     co_return exit_signal_base + SIGKILL;
@@ -363,6 +362,16 @@ class runner {
                                         std::to_string(request_.spec.limits.memory_bytes.value_or(0)) +
                                         " bytes";
     write_all(STDERR_FILENO, "ccbox: killed: " + std::string(to_string(reason)) + ": " + limit + "\n");
+  }
+
+  // Shells pass on what ended their command.
+  void tell_file_size(int code) const {
+    const auto& most = session_->rules().spec.limits.file_size_bytes;
+    if (code != exit_signal_base + SIGXFSZ || !most || request_.quiet) return;
+    write_all(STDERR_FILENO,
+              "ccbox: exit code " + std::to_string(code) +
+                  " is that of SIGXFSZ: it ends a program that writes a file beyond the limit of " +
+                  std::to_string(*most) + " bytes (--file-size)\n");
   }
 
   const cli_context& context_;

@@ -51,6 +51,12 @@ std::string element(const char* list, std::size_t index) {
   return std::string(list) + "[" + std::to_string(index) + "]";
 }
 
+// What is wrong with the path that the option was given, in the option's name.
+error naming(error e, const std::string& option, const std::string& typed) {
+  e.what = option + " " + quoted(typed) + ": " + e.what;
+  return e;
+}
+
 // Host paths with `..` are resolved, because dropping a component in front of it would be wrong behind a
 // link.
 result<std::string> host_path(const std::string& path, const host_facts& host) {
@@ -68,7 +74,7 @@ result<void> add_mount(requested_sandbox& wanted, const host_facts& host, const 
   if (path.empty())
     return bad_value(option, guest.empty() ? "" : ":" + guest, "an empty path", "name a file or directory");
   auto absolute = host_path(path, host);
-  if (!absolute) return absolute.error();
+  if (!absolute) return naming(absolute.error(), option, path);
   if (!guest.empty() && guest.front() != '/') {
     return bad_value(option, path + ":" + guest, "the path inside must be absolute",
                      "a path that has a colon is given as --mount PATH GUEST ro|rw");
@@ -233,7 +239,7 @@ result<requested_sandbox> build_request(const spec_options& options, const host_
         {"without", "--without", options.without, spec.without, false}}) {
     for (const std::string& typed : l.typed) {
       auto value = l.paths ? host_path(typed, host) : result<std::string>(typed);
-      if (!value) return value.error();
+      if (!value) return naming(value.error(), l.option, typed);
       origins.add(element(l.key, l.list.size()), l.option, typed);
       l.list.push_back(*value);
     }

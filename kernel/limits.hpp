@@ -46,6 +46,10 @@ result<std::vector<std::pair<std::string, std::string>>> limit_mechanisms(const 
 
 // The mechanism of a memory limit that is not one of the session: no memory cgroup can be made.
 constexpr std::string_view memory_by_process = "rlimit, address space of each process";
+// What people are told where it is the one in use.
+constexpr std::string_view memory_by_process_warning =
+    "the memory limit holds for the address space of each process, not for the session as a whole: no memory "
+    "cgroup can be made here (`ccbox probe` says why)";
 
 class limit_group {
  public:

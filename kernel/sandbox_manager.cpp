@@ -3,6 +3,7 @@
 #include <boost/json/serialize.hpp>
 #include <boost/json/value.hpp>
 
+#include "limits.hpp"
 #include "utf8.hpp"
 
 namespace ccbox {
@@ -96,6 +97,10 @@ result<wrapped_command> sandbox_manager::wrap(const std::vector<std::string>& co
   made.env.assign(env.begin(), env.end());
   made.backend = prepared->chosen->name();
   made.warnings = prepared->rules.warnings;
+  if (const auto limits = limit_mechanisms(spec.limits, !prepared->how.unconfined))
+    for (const auto& [limit, mechanism] : *limits)
+      if (limit == "memory" && mechanism == memory_by_process)
+        made.warnings.emplace_back(memory_by_process_warning);
   return made;
 }
 

@@ -405,7 +405,7 @@ TEST_CASE("run --json whose reader goes away ends the command") {
   CHECK(result.code == 141);
 }
 
-TEST_CASE("a memory limit of each process is told apart from one of the session, by run and by explain") {
+TEST_CASE("a memory limit of each process is told apart from one of the session, by run, wrap and explain") {
   const temporary_directory work;
   const auto probe = run({ccbox_program(), "probe", "--json"}, in(work));
   const auto limits = json::parse(probe.out).at("limits");
@@ -417,6 +417,11 @@ TEST_CASE("a memory limit of each process is told apart from one of the session,
         weaker);
   CHECK(run(arguments{ccbox_program(), "run", "-q"} + wanted + arguments{"--", "/bin/true"}, in(work)).err ==
         "");
+  const auto wrapped =
+      run(arguments{ccbox_program(), "wrap"} + wanted + arguments{"--", "/bin/true"}, in(work));
+  CHECK(wrapped.code == 0);
+  CHECK(contains(wrapped.err,
+                 "ccbox: warning: the memory limit holds for the address space of each process") == weaker);
   const auto text = run(arguments{ccbox_program(), "explain"} + wanted, in(work));
   CHECK(contains(text.out, "Limits (limit, enforced by)"));
   CHECK(contains(text.out, weaker ? "rlimit, address space of each process" : ", of the session"));

@@ -266,6 +266,21 @@ TEST_CASE("a file that is larger than its limit is cut off with SIGXFSZ") {
   CHECK(result.out == "65536\n");
 }
 
+TEST_CASE("an exit by SIGXFSZ is explained where there is a limit of file sizes, unless it is to be quiet") {
+  const temporary_directory work;
+  const arguments killed{"--", "sh", "-c", "head -c 1000000 /dev/zero > big"};
+  const arguments aloud{ccbox_program(), "run", "--without", "fs_name_deny"};
+  const auto loud = run(aloud + arguments{"--file-size", "64K"} + killed, in(work));
+  CHECK(loud.code == 153);
+  CHECK_MESSAGE(
+      contains(loud.err,
+               "ccbox: exit code 153 is that of SIGXFSZ: it ends a program that writes a file beyond the "
+               "limit of 65536 bytes (--file-size)\n"),
+      loud.err);
+  CHECK_FALSE(contains(run(aloud + arguments{"-q", "--file-size", "64K"} + killed, in(work)).err, "SIGXFSZ"));
+  CHECK_FALSE(contains(run(aloud + arguments{"--", "sh", "-c", "exit 153"}, in(work)).err, "SIGXFSZ"));
+}
+
 TEST_CASE("backend none runs unconfined and says so loudly, once") {
   const temporary_directory work;
   const auto result = run(

@@ -27,6 +27,16 @@ void check_refused(const arguments& words, const run_options& options, const arg
 
 }  // namespace
 
+TEST_CASE("a path with `..` that is missing is told with its option") {
+  const temporary_directory work;
+  for (const std::string option : {"--bind", "--ro", "--protect", "--state-dir", "--exec-grant"}) {
+    const auto refused = run({ccbox_program(), "run", option, "../none/such", "--", "true"}, in(work));
+    CHECK(refused.code == 125);
+    CHECK_MESSAGE(contains(refused.err, "ccbox: error: " + option + " '../none/such': realpath "),
+                  refused.err);
+  }
+}
+
 TEST_CASE("a malformed command line is refused with a remedy") {
   const temporary_directory work;
   const auto options = in(work);
