@@ -1,8 +1,5 @@
 #include "origin.hpp"
 
-#include <fcntl.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/sendfile.h>
@@ -14,6 +11,8 @@
 #include <cstdint>
 #include <cstdlib>
 #include <string>
+
+#include "edge_polling.hpp"
 
 namespace ccbox::bench {
 
@@ -34,7 +33,7 @@ class origin {
         epoll_(::epoll_create1(EPOLL_CLOEXEC)),
         block_(::memfd_create("block", MFD_CLOEXEC)) {
     if (::ftruncate(block_, block_bytes) != 0) std::abort();
-    watch(listener, EPOLLIN, nullptr);
+    watch_listener(epoll_, listener);
   }
 
   [[noreturn]] void run() {
@@ -54,22 +53,11 @@ class origin {
   }
 
  private:
-  void watch(int fd, std::uint32_t what, connection* of) {
-    epoll_event event = {};
-    event.events = what;
-    event.data.ptr = of;
-    ::epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &event);
-  }
-
   void accept_all() {
-    for (;;) {
-      const int fd = ::accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
-      if (fd < 0) return;
-      const int on = 1;
-      ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    for (int fd = 0; (fd = accept_waiting(listener_)) >= 0;) {
       auto* const made = new connection;
       made->fd = fd;
-      watch(fd, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, made);
+      watch_edges(epoll_, fd, made);
     }
   }
 
@@ -111,7 +99,7 @@ class origin {
 }  // namespace
 
 void run_origin(int listener) {
-  ::fcntl(listener, F_SETFL, ::fcntl(listener, F_GETFL) | O_NONBLOCK);
+  make_non_blocking(listener);
   origin(listener).run();
 }
 

@@ -3,7 +3,6 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -14,6 +13,8 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "edge_polling.hpp"
 
 namespace ccbox::bench {
 
@@ -39,7 +40,7 @@ struct tunnel {
 class relay {
  public:
   explicit relay(int listener) : listener_(listener), epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
-    watch(listener, EPOLLIN, nullptr);
+    watch_listener(epoll_, listener);
   }
 
   [[noreturn]] void run() {
@@ -60,22 +61,11 @@ class relay {
   }
 
  private:
-  void watch(int fd, std::uint32_t what, tunnel* of) {
-    epoll_event event = {};
-    event.events = what;
-    event.data.ptr = of;
-    ::epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &event);
-  }
-
   void accept_all() {
-    for (;;) {
-      const int fd = ::accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
-      if (fd < 0) return;
-      const int on = 1;
-      ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    for (int fd = 0; (fd = accept_waiting(listener_)) >= 0;) {
       auto* const made = new tunnel;
       made->client = fd;
-      watch(fd, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, made);
+      watch_edges(epoll_, fd, made);
     }
   }
 
@@ -111,11 +101,10 @@ class relay {
       return end(t), false;
     where.sin_port = htons(static_cast<std::uint16_t>(std::atoi(head + colon + 1)));
     t.origin = ::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    const int on = 1;
-    ::setsockopt(t.origin, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    send_without_delay(t.origin);
     if (::connect(t.origin, reinterpret_cast<sockaddr*>(&where), sizeof where) != 0 && errno != EINPROGRESS)
       return end(t), false;
-    watch(t.origin, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, &t);
+    watch_edges(epoll_, t.origin, &t);
     return true;
   }
 
@@ -180,7 +169,7 @@ class relay {
 }  // namespace
 
 void run_relay(int listener) {
-  ::fcntl(listener, F_SETFL, ::fcntl(listener, F_GETFL) | O_NONBLOCK);
+  make_non_blocking(listener);
   relay(listener).run();
 }
 

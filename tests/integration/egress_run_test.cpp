@@ -1,6 +1,4 @@
 // The whole way: a command in an enclosure, its proxies, a server on the host.
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -11,6 +9,7 @@
 #include <thread>
 
 #include "cli_support.hpp"
+#include "support/listening_socket.hpp"
 #include "support/sanitizer.hpp"
 #include "unique_fd.hpp"
 
@@ -24,15 +23,9 @@ namespace {
 class host_server {
  public:
   host_server() {
-    socket_.reset(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof address;
-    REQUIRE(bind(socket_.get(), reinterpret_cast<sockaddr*>(&address), size) == 0);
-    REQUIRE(listen(socket_.get(), 100) == 0);
-    REQUIRE(getsockname(socket_.get(), reinterpret_cast<sockaddr*>(&address), &size) == 0);
-    port_ = ntohs(address.sin_port);
+    listening_socket made;
+    socket_ = std::move(made.fd);
+    port_ = made.port;
     thread_ = std::thread([this] {
       for (;;) {
         const unique_fd peer(accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC));

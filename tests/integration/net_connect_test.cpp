@@ -1,7 +1,5 @@
 // ccbox-net-connect and `ccbox net-connect`, against a SOCKS5 proxy of the test's own.
-#include <arpa/inet.h>
 #include <doctest/doctest.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -11,6 +9,7 @@
 #include <vector>
 
 #include "cli_support.hpp"
+#include "support/listening_socket.hpp"
 #include "unique_fd.hpp"
 
 using namespace ccbox;
@@ -37,15 +36,9 @@ class scripted_proxy {
   static constexpr std::size_t until_end = ~std::size_t{0};
 
   explicit scripted_proxy(std::vector<std::vector<step>> connections) {
-    socket_.reset(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof address;
-    REQUIRE(bind(socket_.get(), reinterpret_cast<sockaddr*>(&address), size) == 0);
-    REQUIRE(listen(socket_.get(), 10) == 0);
-    REQUIRE(getsockname(socket_.get(), reinterpret_cast<sockaddr*>(&address), &size) == 0);
-    port_ = ntohs(address.sin_port);
+    listening_socket made;
+    socket_ = std::move(made.fd);
+    port_ = made.port;
     thread_ = std::thread([this, connections] {
       for (const auto& script : connections)
         serve(script);

@@ -1,31 +1,22 @@
 #include "support/tcp_origin.hpp"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <cstdlib>
-#include <stdexcept>
+#include <utility>
+
+#include "support/listening_socket.hpp"
 
 namespace ccbox::test {
 
-tcp_origin::tcp_origin(script what)
-    : script_(std::move(what)),
-      socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)),
-      stop_(::eventfd(0, EFD_CLOEXEC)) {
-  sockaddr_in where = {};
-  where.sin_family = AF_INET;
-  where.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof where;
-  if (::bind(socket_.get(), reinterpret_cast<sockaddr*>(&where), size) != 0 ||
-      ::listen(socket_.get(), 4096) != 0 ||
-      ::getsockname(socket_.get(), reinterpret_cast<sockaddr*>(&where), &size) != 0)
-    throw std::runtime_error("no test origin");
-  port_ = ntohs(where.sin_port);
+tcp_origin::tcp_origin(script what) : script_(std::move(what)), stop_(::eventfd(0, EFD_CLOEXEC)) {
+  listening_socket made;
+  socket_ = std::move(made.fd);
+  port_ = made.port;
   thread_ = std::thread([this] { accept_all(); });
 }
 
