@@ -20,6 +20,23 @@
 using namespace ccbox;
 using namespace ccbox::test;
 
+namespace {
+
+// One subscriber that takes an event whenever the test lets it.
+struct held_up {
+  asio::io_context io;
+  event_bus bus;
+  collector slow;
+  event_bus::subscription subscription;
+
+  held_up() { slow.door = std::make_shared<gate>(io.get_executor()); }
+  void subscribe(std::size_t limit_bytes = 1 << 20) {
+    subscription = bus.subscribe(io.get_executor(), "s1", slow.fn(), limit_bytes);
+  }
+};
+
+}  // namespace
+
 TEST_CASE("a subscriber that throws is unsubscribed and harms nobody else") {
   asio::io_context io;
   event_bus bus;
@@ -158,12 +175,9 @@ TEST_CASE("destroying the bus releases publishers and what was published is stil
   CHECK(drained.done);
 }
 
-TEST_CASE("a publish that is cancelled while it waits throws and its event arrives in its place") {
-  asio::io_context io;
-  event_bus bus;
-  collector slow;
-  slow.door = std::make_shared<gate>(io.get_executor());
-  const auto subscription = bus.subscribe(io.get_executor(), "s1", slow.fn(), 1);
+TEST_CASE_FIXTURE(held_up,
+                  "a publish that is cancelled while it waits throws and its event arrives in its place") {
+  subscribe(1);
   flag first, second;
   spawn(io, first, publish_all(bus, "s1", "a"));
   settle(io);
@@ -194,13 +208,9 @@ TEST_CASE("a publish that is cancelled while it waits throws and its event arriv
   CHECK(slow.events[2].sequence == 3);
 }
 
-TEST_CASE("a timer can end a publish that waits") {
+TEST_CASE_FIXTURE(held_up, "a timer can end a publish that waits") {
   using namespace asio::experimental::awaitable_operators;
-  asio::io_context io;
-  event_bus bus;
-  collector slow;
-  slow.door = std::make_shared<gate>(io.get_executor());
-  const auto subscription = bus.subscribe(io.get_executor(), "s1", slow.fn(), 1);
+  subscribe(1);
   flag first, second;
   spawn(io, first, publish_all(bus, "s1", "a"));
   settle(io);
@@ -219,12 +229,8 @@ TEST_CASE("a timer can end a publish that waits") {
   CHECK(slow.text() == "ab");
 }
 
-TEST_CASE("drained waits for what was published before and not for what comes after") {
-  asio::io_context io;
-  event_bus bus;
-  collector slow;
-  slow.door = std::make_shared<gate>(io.get_executor());
-  const auto subscription = bus.subscribe(io.get_executor(), "s1", slow.fn());
+TEST_CASE_FIXTURE(held_up, "drained waits for what was published before and not for what comes after") {
+  subscribe();
   flag idle, drained, published;
   spawn(io, idle, subscription.drained());
   settle(io);
