@@ -118,6 +118,12 @@ result<std::unique_ptr<cli_context>> load_context(const config_options& options,
   return context;
 }
 
+bool encloses(const registry& plugins, const plugin_status& status) {
+  const backend* found = plugins.find_backend(status.name);
+  return found && found->kind() != "none" && status.probe && status.probe->available &&
+         (permanent_rule_bits() & ~status.probe->enforced) == 0;
+}
+
 result<std::unique_ptr<egress_pair>> open_trial_pair(const egress_plugin& plugin, const policy& rules) {
   if (auto fine = check_allowlist(rules.egress, plugin); !fine) return fine.error();
   egress_request request;

@@ -58,6 +58,10 @@ struct cli_context : policy_context {
 result<std::unique_ptr<cli_context>> load_context(const config_options& options, ccbox_probe_depth depth,
                                                   host_facts host, plugin_choice which = plugin_choice::all);
 
+// A backend that can be used here and has what no enclosure goes without, as opposed to `none` and to a
+// plugin that somebody has just begun.
+bool encloses(const registry& plugins, const plugin_status& status);
+
 // A pair that nobody is to connect to: for what it decides, and for what its plugin says of the rules.
 result<std::unique_ptr<egress_pair>> open_trial_pair(const egress_plugin& plugin, const policy& rules);
 

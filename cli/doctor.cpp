@@ -134,8 +134,7 @@ void check_plugins(findings& out, const registry& plugins) {
       out.push_back(
           {verdict::bad, subject, "cannot be used here: " + status.probe->note, status.probe->hint});
     } else if (status.probe) {
-      const backend* found = plugins.find_backend(status.name);
-      enclosed = enclosed || (found && found->kind() != "none");
+      enclosed = enclosed || encloses(plugins, status);
       out.push_back({verdict::good, subject, status.probe->note, ""});
       const rule_bits missing = known_rule_bits() & ~status.probe->enforced;
       out.push_back({verdict::information, subject, "does not enforce " + join_rule_bits(missing), ""});
@@ -146,7 +145,7 @@ void check_plugins(findings& out, const registry& plugins) {
   out.push_back(
       {enclosed ? verdict::good : verdict::bad, "enclosure",
        enclosed ? "a backend that encloses commands works" : "no backend that encloses commands works",
-       enclosed ? "" : "see the failed checks above; until then `ccbox run` refuses"});
+       enclosed ? "" : "see above what failed and what is not enforced; until then `ccbox run` refuses"});
 }
 
 // What the programs of this host make of the proxies.

@@ -11,12 +11,6 @@ namespace json = boost::json;
 
 namespace {
 
-// A backend that isolates and can be used here, as opposed to `none`.
-bool encloses(const registry& plugins, const plugin_status& status) {
-  const backend* found = plugins.find_backend(status.name);
-  return found && found->kind() != "none" && status.probe && status.probe->available;
-}
-
 json::value to_json(const registry& plugins, const plugin_status& status) {
   const backend* found = plugins.find_backend(status.name);
   json::object out{{"name", status.name},

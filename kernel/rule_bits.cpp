@@ -27,6 +27,13 @@ rule_bits known_rule_bits() {
   return all;
 }
 
+rule_bits permanent_rule_bits() {
+  rule_bits all = 0;
+  for (const auto& entry : all_rule_bits())
+    if (!entry.waivable) all |= entry.bit;
+  return all;
+}
+
 std::optional<rule_bits> rule_bit_from_name(std::string_view name) {
   for (const auto& entry : all_rule_bits())
     if (entry.name == name) return entry.bit;

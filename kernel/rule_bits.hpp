@@ -21,7 +21,8 @@ struct rule_bit_name {
   bool waivable;             // may `--without` name it? fs_binds_only and pid_isolation may not be given up
 };
 const std::vector<rule_bit_name>& all_rule_bits();
-rule_bits known_rule_bits();  // all of them in one
+rule_bits known_rule_bits();      // all of them in one
+rule_bits permanent_rule_bits();  // those that may not be given up
 
 std::optional<rule_bits> rule_bit_from_name(std::string_view name);
 std::string_view rule_bit_to_name(rule_bits one_bit);

@@ -145,6 +145,10 @@ TEST_CASE(
   const auto refused = test::run({command, "run", "--backend", "mine", "--", "/bin/true"});
   CHECK(refused.code == 125);
   CHECK(refused.err.find("fs_binds_only") != std::string::npos);
+  scratch.write("alone.yaml", "plugins:\n  - path: " + drop + "/mine.so\n");
+  CHECK(test::run({command, "probe", "--plugins", scratch / "alone.yaml"}).code == 1);
+  const auto examined = test::run({command, "doctor", "--plugins", scratch / "alone.yaml"});
+  CHECK(examined.out.find("no backend that encloses commands works") != std::string::npos);
 
   // Take it out.
   fs::remove(drop + "/mine.so");
