@@ -129,6 +129,18 @@ result<void> set_required(policy& p, const host_facts& host, const policy_config
   return {};
 }
 
+// Whoever names a path to be protected is told that it is not.
+void warn_of_protected_names(policy& p, const std::vector<rule>& denies) {
+  if (!(p.waived & CCBOX_RULE_FS_NAME_DENY)) return;
+  for (const auto& r : denies) {
+    if (r.kind != rule_kind::name_deny || r.origin != rule_origin::protected_path) continue;
+    std::string warning =
+        "without fs_name_deny: " + quoted(r.path) + " can be created, although it is to be protected";
+    if (std::find(p.warnings.begin(), p.warnings.end(), warning) == p.warnings.end())
+      p.warnings.push_back(std::move(warning));
+  }
+}
+
 }  // namespace
 
 std::string_view to_string(rule_kind kind) {
@@ -212,6 +224,7 @@ result<policy> compile_policy(const sandbox_spec& spec, const host_facts& host, 
   auto workdir = choose_workdir(p, denies);
   if (!workdir) return workdir.error();
   p.workdir = std::move(*workdir);
+  warn_of_protected_names(p, denies);
   p.rules.insert(p.rules.end(), std::make_move_iterator(denies.begin()),
                  std::make_move_iterator(denies.end()));
   return p;

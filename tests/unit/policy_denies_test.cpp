@@ -220,6 +220,19 @@ TEST_CASE("a protected path that does not resolve is kept as written, and as a n
   CHECK(check_path(p, bench.work + "/none/other").creatable);
 }
 
+TEST_CASE("a protected path that can be created, because names are given up, is warned of") {
+  policy_bench bench;
+  bench.write("there");
+  bench.spec.protected_paths = {bench.work + "/there", bench.work + "/missing"};
+  bench.spec.without = {"fs_name_deny"};
+  auto p = bench.compile();
+  REQUIRE(p.warnings.size() == 2);
+  CHECK(p.warnings[1].find(bench.work + "/missing' can be created") != std::string::npos);
+  CHECK(check_path(p, bench.work + "/missing").creatable);
+  bench.spec.bind_mounts[0].read_only = true;
+  CHECK(bench.compile().warnings.size() == 1);
+}
+
 TEST_CASE("a protected glob covers what exists and what does not yet") {
   policy_bench bench;
   bench.write("a/x.lock");
