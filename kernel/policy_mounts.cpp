@@ -40,8 +40,10 @@ result<wanted_mount> resolve_source(const std::string& key, const std::string& p
   out.type = spelling.resolved_type;
   out.through_symlink = spelling.through_symlink;
   if (spelling.magic)
-    return refuse(key, path, "leads into or through /proc, /dev or /sys",
-                  "name the file or directory itself");
+    return refuse(
+        key, path, "leads into or through /proc, /dev or /sys",
+        "an enclosure has a /proc and a /dev of its own, and no /sys; a link through them: name what it "
+        "leads to");
   if (!spelling.blocked_by.empty())
     return refuse(key, path, "cannot be reached: " + quoted(spelling.blocked_by) + " may not be searched",
                   "give this user access to it, or leave it out", error_code::permission_denied);
