@@ -83,6 +83,9 @@ struct descriptor_relay::impl : std::enable_shared_from_this<impl> {
     if (!failure)
       failure = system_error(action + names[static_cast<std::size_t>(number)], "", errno,
                              "what went through it is incomplete");
+    if (at_limit)
+      failure->hint = "what went through it is incomplete: raise the limit of " +
+                      std::to_string(*most_bytes) + " bytes (--file-size)";
   }
 
   bool may_read() const {
@@ -140,6 +143,7 @@ struct descriptor_relay::impl : std::enable_shared_from_this<impl> {
                                                                       : ::lseek(source.get(), 0, SEEK_CUR);
       const auto used = static_cast<std::uint64_t>(std::max<off_t>(at, 0));
       if (used >= *most_bytes) {
+        at_limit = true;
         errno = EFBIG;
         return -1;
       }
@@ -194,7 +198,7 @@ struct descriptor_relay::impl : std::enable_shared_from_this<impl> {
   unique_fd inside;                         // the command's end of the pipe
   stream pipe, device;                      // device: what has no position, and may have to be waited for
   asio::steady_timer idle;                  // of one in the background; of finish()
-  bool started = false, stopped = false, pumping = false, abandoned = false;
+  bool started = false, stopped = false, pumping = false, abandoned = false, at_limit = false;
   std::optional<error> failure;
 };
 

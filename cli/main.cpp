@@ -110,6 +110,10 @@ void take_heap_at_once() {
 #endif
 }
 
+bool is_help(const std::string& word) {
+  return word == "help" || word == "--help" || word == "-h";
+}
+
 int dispatch(const words& arguments) {
   const std::string first = arguments.empty() ? "" : arguments[0];
   if (first.empty()) {
@@ -120,8 +124,8 @@ int dispatch(const words& arguments) {
     print("ccbox " CCBOX_VERSION "\n");
     return 0;
   }
-  const bool asks_help = first == "help" || first == "--help" || first == "-h";
-  if (asks_help && arguments.size() == 1) {
+  const bool asks_help = is_help(first);
+  if (asks_help && (arguments.size() == 1 || is_help(arguments[1]) || arguments[1] == "version")) {
     print(general_help());
     return 0;
   }
@@ -136,6 +140,11 @@ int dispatch(const words& arguments) {
     return command.run(words(named.begin() + (space == std::string::npos ? 1 : 2), named.end()));
   }
   if (named[0] == "plugin") {
+    if (asks_help || (named.size() > 1 && is_help(named[1]))) {
+      plugin_new_command({"--help"});
+      print("\n");
+      return plugin_test_command({"--help"});
+    }
     return report({error_code::invalid_argument, "`plugin` needs `new NAME` or `test FILE`",
                    "`ccbox plugins` lists the plugins that are there"});
   }

@@ -100,7 +100,10 @@ result<std::vector<std::string>> option_parser::parse(const std::vector<std::str
                                 ccbox::quoted(word));
     }
     const auto wanted = 1 + (attached ? 0 : values);
-    if (arguments.end() - next < wanted) {
+    // `--mount PATH -- COMMAND` would take the command for the rest of the mount.
+    const bool cut_short = arguments.end() - next >= wanted && values > 1 &&
+                           std::find(next, next + wanted, "--") != next + wanted;
+    if (cut_short || arguments.end() - next < wanted) {
       return impl_->usage_error("option " + option_name + " needs " +
                                 (values == 1 ? "a value" : std::to_string(values) + " values") + ": " +
                                 option->get_type_name());

@@ -92,6 +92,7 @@ TEST_CASE("a redirected output counts for the limit of file sizes") {
   const auto limited = script(work, "$ccbox yes > big", true, {"--file-size", "64K"});
   CHECK(limited.code == 125);
   CHECK(contains(limited.err, "write to standard output: File too large (EFBIG)"));
+  CHECK(contains(limited.err, "raise the limit of 65536 bytes (--file-size)"));
   CHECK(read_file(work / "big").size() == 65536);
 }
 

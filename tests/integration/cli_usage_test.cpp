@@ -48,6 +48,7 @@ TEST_CASE("a malformed command line is refused with a remedy") {
   check_refused({"run", "-x", "true"}, options, {"'-x'", "put `--` before"});
   check_refused({"run", "--bind"}, options, {"--bind", "needs a value"});
   check_refused({"run", "--mount", "/a", "/b"}, options, {"--mount", "needs 3 values"});
+  check_refused({"run", "--mount", "/a", "--", "true"}, options, {"--mount", "needs 3 values"});
   check_refused({"run", "--mount", "/a", "/b", "rx", "--", "true"}, options, {"'rx'", "ro|rw"});
   check_refused({"run", "--json=yes", "true"}, options, {"--json"});
   check_refused({"run", "--workdir=", "true"}, options, {"--workdir"});
@@ -264,7 +265,9 @@ TEST_CASE("a file name cannot write to the terminal through a message") {
 TEST_CASE("version and help answer on standard output with exit code 0") {
   for (const arguments& words :
        {arguments{"version"}, arguments{"--version"}, arguments{"help"}, arguments{"--help"},
-        arguments{"run", "--help"}, arguments{"help", "run"}, arguments{"help", "plugin", "new"}}) {
+        arguments{"run", "--help"}, arguments{"help", "run"}, arguments{"help", "plugin", "new"},
+        arguments{"help", "--help"}, arguments{"help", "version"}, arguments{"help", "plugin"},
+        arguments{"plugin", "--help"}}) {
     const auto result = run(arguments{ccbox_program()} + words);
     CHECK(result.code == 0);
     CHECK(result.out != "");
