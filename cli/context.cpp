@@ -29,6 +29,8 @@ std::vector<std::string> own_files(const config_options& options, const installa
     out.push_back(entry.path);
     add_files_of_plugin(entry, out);
   }
+  // Whatever lies in them the next time is loaded.
+  out.insert(out.end(), plugins.directories.begin(), plugins.directories.end());
   for (const auto& file : {options.plugins.value_or(parts.manifest), options.policy.value_or(parts.policy),
                            options.egress.value_or(parts.egress)})
     if (auto path = absolute_path(file, host)) out.push_back(*path);

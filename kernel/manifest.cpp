@@ -106,6 +106,7 @@ class manifest_reader {
     const auto name = must(item.as_string());
     if (name.empty()) throw refused{item.error_here("a directory without name")};
     const auto path = (directory_ / name).lexically_normal();
+    out_.directories.push_back(path.string());
     std::error_code problem;
     std::vector<std::string> found;
     fs::directory_iterator entries(path, problem);

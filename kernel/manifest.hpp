@@ -36,6 +36,7 @@ struct manifest_entry {
 struct manifest {
   std::string file;
   std::vector<manifest_entry> plugins;
+  std::vector<std::string> directories;  // absolute; those that do not exist too
 
   bool operator==(const manifest&) const = default;
 };

@@ -131,7 +131,8 @@ result<deny_list> collect_denies(const sandbox_spec& spec, const host_facts& hos
     }
   for (const auto& path : host.own_files) {
     auto spelling = spell_path(path);
-    if (spelling.resolved_type != path_type::missing && is_shown(spelling.resolved, mounts))
+    // One that does not exist is denied too: whoever made it would be loaded the next time.
+    if (is_shown(spelling.resolved, mounts))
       out.fixed.push_back({rule_kind::write_deny, rule_origin::mandatory, std::move(spelling),
                            "mandatory deny: a part of this very sandbox"});
   }

@@ -204,6 +204,20 @@ TEST_CASE("check path answers what may be done and which rules say so") {
   CHECK(contains(text.out, "writable   no"));
 }
 
+TEST_CASE("nothing can be put where the manifest would load it the next time") {
+  const temporary_directory work;
+  std::filesystem::create_directory(work / "plugins.d");
+  work.write("m.yaml",
+             "plugins:\n  - path: bubblewrap.so\n  - path: ./later.so\ndirectories: [plugins.d, new.d]\n");
+  const auto may = [&](const std::string& path, const std::string& how) {
+    return answer_of(work, {"check", "path", path, how, "--plugins", "m.yaml"}).code == 0;
+  };
+  CHECK_FALSE(may("plugins.d/x.so", "--create"));
+  CHECK_FALSE(may("later.so", "--create"));
+  CHECK_FALSE(may("new.d", "--create"));
+  CHECK(may("else.so", "--create"));
+}
+
 TEST_CASE("what ccbox itself runs and believes is not writable where a mount shows it") {
   const temporary_directory work;
   const auto writable = [&](const std::string& directory, const std::string& name) {

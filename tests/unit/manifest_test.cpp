@@ -144,7 +144,9 @@ TEST_CASE("an entry of its own wins over the directory that the file is in") {
 }
 
 TEST_CASE("a directory that is not there is one that nothing was dropped into") {
-  CHECK(parsed("directories: [/nonexistent/plugins.d]").plugins.empty());
+  const auto m = parsed("directories: [/nonexistent/plugins.d]");
+  CHECK(m.plugins.empty());
+  CHECK(m.directories == std::vector<std::string>{"/nonexistent/plugins.d"});
 }
 
 TEST_CASE("a directory is taken from the manifest's own if it is relative") {
@@ -154,6 +156,7 @@ TEST_CASE("a directory is taken from the manifest's own if it is relative") {
   REQUIRE(m);
   REQUIRE(m->plugins.size() == 1);
   CHECK(m->plugins[0].path == d / "plugins.d/a.so");
+  CHECK(m->directories == std::vector<std::string>{d / "plugins.d"});
 }
 
 TEST_CASE("a manifest that is no regular file, or not there, is an error with a hint or a reason") {
