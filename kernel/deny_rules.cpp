@@ -31,7 +31,7 @@ std::vector<std::string> components(std::string_view path) {
 result<glob_set> compile_globs(const std::vector<config_entry>& entries) {
   glob_set out;
   for (const auto& entry : entries) {
-    auto compiled = glob::compile(entry.pattern);
+    auto compiled = compile_glob(entry.pattern);
     if (!compiled) return error{error_code::invalid_argument, entry.where + ": " + compiled.error().what, {}};
     out.add(std::move(*compiled));
   }
@@ -288,7 +288,7 @@ class deny_compiler {
       std::set<std::string> patterns = {deny.pattern};
       patterns.insert(join_path(spell_path(fixed).resolved, path_below(deny.pattern, fixed)));
       for (const auto& pattern : patterns) {
-        const auto whole = glob::compile("./" + std::string(path_below(pattern, "/")));
+        const auto whole = compile_glob("./" + std::string(path_below(pattern, "/")));
         if (!whole) return error{error_code::invalid_argument, deny.reason + ": " + whole.error().what, {}};
         auto at = whole->start();
         bool covered = false;
@@ -298,7 +298,7 @@ class deny_compiler {
         }
         if (covered) add_write({root.path, root.type, false}, deny.origin, deny.reason, false, true);
         for (const auto& text : whole->remaining(at)) {
-          auto below = glob::compile(text);
+          auto below = compile_glob(text);
           if (!below) return below.error();
           out.emplace_back(std::move(*below), &deny);
         }

@@ -367,7 +367,7 @@ result<std::vector<std::string>> expand_glob(const std::string& pattern, std::si
   std::string_view fixed = pattern;
   while (has_wildcard(fixed))
     fixed = parent_path(fixed);
-  auto below = glob::compile("./" + std::string(path_below(pattern, fixed)));
+  auto below = compile_glob("./" + std::string(path_below(pattern, fixed)));
   if (!below) return below.error();
   std::vector<std::string> out;
   if (auto done = expand_below(std::string(fixed), *below, below->start(), 0, limit, out); !done)

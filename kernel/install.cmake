@@ -40,8 +40,7 @@ install(CODE [[
   endforeach()
 ]])
 
-install(FILES ${CMAKE_SOURCE_DIR}/kernel/abi/ccbox/plugin.h ${CMAKE_SOURCE_DIR}/kernel/abi/ccbox/plugin.hpp
-  DESTINATION include/ccbox)
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/kernel/abi/ccbox DESTINATION include)
 set_target_properties(ccbox_abi PROPERTIES EXPORT_NAME abi)
 target_include_directories(ccbox_abi INTERFACE $<INSTALL_INTERFACE:include>)
 install(TARGETS ccbox_abi EXPORT ccboxTargets)

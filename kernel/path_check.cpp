@@ -159,7 +159,7 @@ class path_question {
 
   bool covers(const rule& r) const {
     if (!r.glob) return is_within(path_, r.guest_path);
-    const auto compiled = glob::compile("./" + std::string(path_below(r.guest_path, "/")));
+    const auto compiled = compile_glob("./" + std::string(path_below(r.guest_path, "/")));
     return compiled && compiled->matches_within(path_below(path_, "/"));
   }
 
@@ -193,7 +193,7 @@ class path_question {
 
   // The path or a directory that leads to it matches, and no exempt names that very one.
   bool is_denied_by(const rule& r) const {
-    const auto compiled = glob::compile(r.path);
+    const auto compiled = compile_glob(r.path);
     if (!compiled) return true;
     auto at = compiled->start();
     std::string place = r.guest_path;
@@ -210,7 +210,7 @@ class path_question {
   bool is_exempt(const std::string& place) const {
     return std::any_of(policy_.rules.begin(), policy_.rules.end(), [&](const rule& r) {
       if (r.kind != rule_kind::name_exempt || !is_within(place, r.guest_path)) return false;
-      const auto compiled = glob::compile(r.path);
+      const auto compiled = compile_glob(r.path);
       return compiled && compiled->matches(path_below(place, r.guest_path));
     });
   }

@@ -22,7 +22,7 @@ bool is_one_line(std::string_view text) {
 std::string refuse_pattern(const std::string& pattern, pattern_kind kind) {
   if (kind == pattern_kind::name) {
     if (pattern.starts_with('~')) return "is a path; a name rule is a name or begins with `**/`";
-    const auto compiled = glob::compile(pattern);
+    const auto compiled = compile_glob(pattern);
     return compiled ? "" : compiled.error().what;
   }
   if (pattern.find('\0') != std::string::npos) return "contains a NUL byte";
@@ -31,7 +31,7 @@ std::string refuse_pattern(const std::string& pattern, pattern_kind kind) {
   if (normalise_path(pattern) == "/" || normalise_path(pattern) == "~") return "names everything";
   if (!has_wildcard(pattern)) return "";
   if (kind == pattern_kind::fixed_path) return "has a wildcard; only a fixed path can be bound";
-  const auto compiled = glob::compile(pattern.substr(pattern.find('/') + 1));
+  const auto compiled = compile_glob(pattern.substr(pattern.find('/') + 1));
   return compiled ? "" : compiled.error().what;
 }
 

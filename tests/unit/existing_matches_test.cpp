@@ -17,7 +17,7 @@ namespace {
 glob_set set_of(std::initializer_list<std::string_view> patterns) {
   glob_set out;
   for (const auto pattern : patterns) {
-    auto g = glob::compile(pattern);
+    auto g = compile_glob(pattern);
     REQUIRE(g.has_value());
     out.add(std::move(*g));
   }

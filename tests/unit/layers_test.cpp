@@ -123,14 +123,14 @@ bool allowed(const fs::path& tree, const include_line& i) {
     return true;  // a plugin's private libraries are its own affair
   }
   if (layer == "kernel/abi") return i.name == "ccbox/plugin.h";
-  if (layer == "kernel/init") return exists(layer);
+  if (layer == "kernel/init") return exists(layer) || i.name == "ccbox/floor.hpp";
   if (layer == "kernel")
-    return i.name == "ccbox/plugin.h" || shared_with_init(i.name) ||
+    return i.name == "ccbox/plugin.h" || i.name == "ccbox/glob.hpp" || shared_with_init(i.name) ||
            (exists("kernel") && i.name.find('/') == std::string::npos);
   if (layer == "cli" || layer == "server")
     return exists(layer) || i.name == "ccbox/plugin.h" ||
            (exists("kernel") && i.name.find('/') == std::string::npos);
-  return i.name == "ccbox/plugin.h" || i.name == "ccbox/plugin.hpp" || exists(layer);
+  return (i.name.starts_with("ccbox/") && exists("kernel/abi")) || exists(layer);
 }
 
 struct survey {

@@ -31,7 +31,7 @@ bool lists(const std::vector<config_entry>& entries, std::string_view pattern) {
 bool is_denied_name(const std::string& path) {
   const auto matches = [&](const std::vector<config_entry>& entries, bool within) {
     return std::any_of(entries.begin(), entries.end(), [&](const auto& e) {
-      const auto g = glob::compile(e.pattern);
+      const auto g = compile_glob(e.pattern);
       return within ? g->matches_within(path) : g->matches(path);
     });
   };
