@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 
 #include "failure.hpp"
 
@@ -45,16 +46,24 @@ capability_set allowed_capabilities() {
 
 }  // namespace
 
-void close_all_but(int channel) {
+void close_all_but(const inherited_descriptors& given) {
   // A launcher may have closed its standard descriptors: nothing of ours may land on 0, 1 or 2.
   int null = open("/dev/null", O_RDWR | O_CLOEXEC);
   while (null >= 0 && null < STDERR_FILENO)
     null = open("/dev/null", O_RDWR | O_CLOEXEC);
   if (null < 0) fail("open '/dev/null'", errno);
   if (dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0) fail("dup2", errno);
-  if (channel > 3 && close_range(3, static_cast<unsigned>(channel) - 1, 0) != 0) fail("close_range", errno);
-  if (close_range(static_cast<unsigned>(channel) + 1, ~0u, 0) != 0) fail("close_range", errno);
-  if (fcntl(channel, F_SETFD, FD_CLOEXEC) != 0) fail("the channel", errno);
+  int kept[] = {given.channel, given.floor, given.broker};
+  std::sort(std::begin(kept), std::end(kept));
+  unsigned first = STDERR_FILENO + 1;
+  for (const int number : kept) {
+    if (number < 0) continue;
+    const auto stays = static_cast<unsigned>(number);
+    if (stays > first && close_range(first, stays - 1, 0) != 0) fail("close_range", errno);
+    if (fcntl(number, F_SETFD, FD_CLOEXEC) != 0) fail("an inherited descriptor", errno);
+    first = stays + 1;
+  }
+  if (close_range(first, ~0u, 0) != 0) fail("close_range", errno);
 }
 
 void hide_from_same_user() {

@@ -9,9 +9,14 @@
 
 namespace ccbox::init {
 
+// What the launcher passes on purpose; -1: not given.
+struct inherited_descriptors {
+  int channel = -1;
+  int floor = -1, broker = -1;
+};
 // Standard input and output become /dev/null, standard error stays for failure lines; everything else is
 // closed.
-void close_all_but(int channel);
+void close_all_but(const inherited_descriptors& given);
 // Not dumpable: nobody of this user can trace it, nor open its memory, descriptors, environment or
 // executable.
 void hide_from_same_user();

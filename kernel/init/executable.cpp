@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 
 #include "../unique_fd.hpp"
 #include "failure.hpp"
@@ -51,16 +50,12 @@ unique_fd sealed_copy(int source) {
 
 }  // namespace
 
-void ensure_sealed_executable(int channel) {
+void ensure_sealed_executable(char** argv) {
   const unique_fd self(open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
   if (!self) fail("open '/proc/self/exe'", errno);
   if (unwritable(self.get())) return;
 
   const unique_fd copy = sealed_copy(self.get());
-  char number[16];
-  std::snprintf(number, sizeof number, "%d", channel);
-  char name[] = "ccbox-init", option[] = "--channel";
-  char* const argv[] = {name, option, number, nullptr};
   char* const env[] = {nullptr};
   fexecve(copy.get(), argv, env);
   fail("execute the sealed copy", errno);

@@ -9,7 +9,7 @@ namespace ccbox::init {
 
 // Returns if the executable can never be written through /proc/self/exe: it is a sealed memfd, lies on a
 // read-only mount, or belongs to somebody else and is not writable for us. Otherwise starts a sealed copy of
-// it in this process, with the command line `ccbox-init --channel N`. Ends the process if that fails.
-void ensure_sealed_executable(int channel);
+// it in this process, with the same command line. Ends the process if that fails.
+void ensure_sealed_executable(char** argv);
 
 }  // namespace ccbox::init

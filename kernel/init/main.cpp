@@ -1,4 +1,5 @@
-// ccbox-init --channel N: the first process in every enclosure. ccbox-init --janitor: see janitor.hpp.
+// ccbox-init --channel N [--floor F --broker B]: the first process in every enclosure. F and B: see
+// ccbox/floor.hpp. ccbox-init --janitor: see janitor.hpp.
 #include <poll.h>
 #include <unistd.h>
 
@@ -10,21 +11,35 @@
 #include "confinement.hpp"
 #include "executable.hpp"
 #include "failure.hpp"
+#include "floor.hpp"
 #include "janitor.hpp"
 #include "protocol.hpp"
 #include "supervisor.hpp"
 
+using namespace ccbox;
 using namespace ccbox::init;
 
 namespace {
 
-int channel_number(int argc, char** argv) {
-  if (argc != 3 || std::strcmp(argv[1], "--channel") != 0) fail("usage: ccbox-init --channel N");
+int descriptor_number(const char* text) {
   char* end = nullptr;
-  const long number = std::strtol(argv[2], &end, 10);
-  if (end == argv[2] || *end != '\0' || number < 3 || number > 1 << 20)
-    fail("--channel: not a descriptor above 2");
+  const long number = std::strtol(text, &end, 10);
+  if (end == text || *end != '\0' || number < 3 || number > 1 << 20)
+    fail("not a descriptor above 2 on the command line");
   return static_cast<int>(number);
+}
+
+inherited_descriptors inherited(int argc, char** argv) {
+  const auto is = [&](int at, const char* word) { return std::strcmp(argv[at], word) == 0; };
+  inherited_descriptors found;
+  if ((argc == 3 || argc == 7) && is(1, "--channel")) found.channel = descriptor_number(argv[2]);
+  if (argc == 7 && is(3, "--floor") && is(5, "--broker")) {
+    found.floor = descriptor_number(argv[4]);
+    found.broker = descriptor_number(argv[6]);
+  }
+  if (found.channel < 0 || (argc == 7 && found.broker < 0))
+    fail("usage: ccbox-init --channel N [--floor F --broker B]");
+  return found;
 }
 
 setup_message wait_for_setup(channel& kernel_side) {
@@ -53,23 +68,28 @@ setup_message wait_for_setup(channel& kernel_side) {
 
 int main(int argc, char** argv) {
   if (argc == 2 && std::strcmp(argv[1], "--janitor") == 0) return run_janitor();
-  const int number = channel_number(argc, argv);
-  ensure_sealed_executable(number);
+  const auto given = inherited(argc, argv);
+  ensure_sealed_executable(argv);
   rename_command_line(argc, argv);
-  close_all_but(number);
+  close_all_but(given);
   hide_from_same_user();
   auto signals = block_signals();
-  channel kernel_side(number);
+  channel kernel_side(given.channel);
 
   const auto setup = wait_for_setup(kernel_side);
   const bool confined = !(setup.flags & setup_unconfined);
+  const bool floored = given.floor >= 0;
+  if (floored && !confined) fail("a floor without an enclosure");
   if (confined) {
+    floor_orders orders;
     require_first_process();
     forbid_new_privileges();
     drop_capabilities();
+    if (floored) lay_floor(orders = read_floor_orders(unique_fd(given.floor)));
     install_filter(setup.filter);
-    verify_confinement();
     die_with_launcher();
+    if (floored) hand_over_listener(orders, unique_fd(given.broker));
+    verify_confinement();
   } else {
     adopt_orphans();
   }
