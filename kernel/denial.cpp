@@ -1,5 +1,7 @@
 #include "denial.hpp"
 
+#include <boost/json.hpp>
+
 #include "json_reader.hpp"
 
 namespace ccbox {
@@ -17,11 +19,38 @@ void read_target(json_object_reader& reader, std::optional<error>& failure, std:
   target = host.empty() ? "*" : (is_v6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
 }
 
+// The verbs that macOS has for the same.
+std::optional<std::string_view> action_of(std::string_view operation) {
+  if (operation == "create" || operation == "mkdir" || operation == "mknod" || operation == "symlink" ||
+      operation == "rename")
+    return "file-write-create";
+  if (operation == "write") return "file-write-data";
+  if (operation == "remove") return "file-write-unlink";
+  if (operation == "link") return "file-link";
+  return std::nullopt;
+}
+
+result<sandbox_violation> violation_of_file(const boost::json::value& value, std::string_view json) {
+  std::string operation;
+  sandbox_violation violation;
+  std::optional<error> failure;
+  json_object_reader reader(value, "", failure);
+  reader.required("operation", operation);
+  reader.required("path", violation.target);
+  const auto action = action_of(operation);
+  if (!failure && !action) failure = json_error("operation", "is none that there is");
+  if (failure) return *failure;
+  violation.action = *action;
+  violation.raw = std::string(json);
+  return violation;
+}
+
 }  // namespace
 
 result<sandbox_violation> violation_of_denial(std::string_view json, const agent_capabilities& capabilities) {
   const auto value = parse_json(json);
   if (!value) return value.error();
+  if (value->is_object() && value->get_object().contains("path")) return violation_of_file(*value, json);
   sandbox_violation violation;
   std::optional<error> failure;
   json_object_reader reader(*value, "", failure);

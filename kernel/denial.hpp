@@ -12,9 +12,12 @@ namespace ccbox {
 
 constexpr std::string_view network_action = "network-outbound";
 
-// {"protocol", "host", "port", "reason", "rule", "origin", "count"}: host and port are required, others may
-// come. `host` is the plugin's escaped text. The target is host:port (`*` where there is no host: many
-// refusals counted together), raw the JSON; the network capability is suggested where the agent lacks it.
+// Of a destination: {"protocol", "host", "port", "reason", "rule", "origin", "count"}: host and port are
+// required, others may come. `host` is the plugin's escaped text. The target is host:port (`*` where there is
+// no host: many refusals counted together); the network capability is suggested where the agent lacks it. Of
+// a file: {"operation", "path", "hostPath", "rule", "reason", "pid", "program", "errno", "count"}: operation
+// (create, mkdir, mknod, symlink, link, write, rename, remove) and path are required. The target is the path.
+// raw is the JSON in both cases.
 result<sandbox_violation> violation_of_denial(std::string_view json, const agent_capabilities& capabilities);
 
 // The same keys, of a destination that is allowed; the reason is required too.

@@ -28,7 +28,8 @@ namespace asio = boost::asio;
 using namespace std::chrono_literals;
 
 constexpr auto end_of_stream_grace = 1s;  // between the end of the channel and that of the launcher
-constexpr auto shutdown_margin = 1s;      // beyond the grace that init was told
+constexpr std::size_t most_denial_bytes = 32 << 10;
+constexpr auto shutdown_margin = 1s;  // beyond the grace that init was told
 
 // Built while the launcher starts, and once.
 const result<std::string>& base_filter() {
@@ -63,12 +64,17 @@ struct enclosure::impl : std::enable_shared_from_this<impl> {
         channel_copy(std::move(m.channel_copy)),
         launcher(std::move(started)),
         launcher_end(s),
+        denials(s),
         deadline(s),
         limits(std::move(l)),
         ready(s),
         over(s) {
     launcher_end.assign(end_watch.get());
     end_watch.release();
+    if (m.denials_here) {
+      denials.assign(m.denials_here.get());
+      m.denials_here.release();
+    }
   }
 
   asio::any_io_executor strand;
@@ -77,6 +83,8 @@ struct enclosure::impl : std::enable_shared_from_this<impl> {
   const unique_fd channel_copy;
   child launcher;
   asio::posix::stream_descriptor launcher_end;
+  asio::posix::stream_descriptor denials;  // not open where the plan has no such socket
+  std::function<void(std::string_view)> denied;
   asio::steady_timer deadline;  // of the phase: start, end of stream, shutdown
   limit_group limits;
   gate ready;  // the handshake is complete, or failed
@@ -94,6 +102,7 @@ struct enclosure::impl : std::enable_shared_from_this<impl> {
     };
     asio::co_spawn(strand, read_frames(shared_from_this()), log_failure);
     asio::co_spawn(strand, watch_launcher(shared_from_this()), log_failure);
+    if (denials.is_open()) asio::co_spawn(strand, read_denials(shared_from_this()), log_failure);
   }
 
   void set_reason(std::string text) {
@@ -129,6 +138,8 @@ struct enclosure::impl : std::enable_shared_from_this<impl> {
     deadline.cancel();
     channel.close();
     unwatch_and_close(launcher_end);
+    take_denials();
+    if (denials.is_open()) unwatch_and_close(denials);
     for (auto& [id, c] : commands) {
       c->answered.open();
       c->exited.open();
@@ -220,6 +231,25 @@ struct enclosure::impl : std::enable_shared_from_this<impl> {
     }
   }
 
+  // False when there will be none any more. What is waiting when the enclosure ends counts, too.
+  bool take_denials() {
+    std::array<char, most_denial_bytes> packet;
+    while (denials.is_open()) {
+      const auto size = ::recv(denials.native_handle(), packet.data(), packet.size(), MSG_DONTWAIT);
+      if (size <= 0) return size < 0 && errno == EAGAIN;
+      if (denied) denied({packet.data(), static_cast<std::size_t>(size)});
+    }
+    return false;
+  }
+
+  static asio::awaitable<void> read_denials(std::shared_ptr<impl> self) {
+    while (self->take_denials()) {
+      const auto [failure] = co_await self->denials.async_wait(asio::posix::stream_descriptor::wait_read,
+                                                               asio::as_tuple(asio::use_awaitable));
+      if (failure) co_return;
+    }
+  }
+
   static asio::awaitable<void> watch_launcher(std::shared_ptr<impl> self) {
     // A wait may end for no reason where several threads run the loop: the launcher's state decides.
     std::optional<exit_status> status;
@@ -245,10 +275,9 @@ struct enclosure::impl : std::enable_shared_from_this<impl> {
 
 enclosure::enclosure() = default;
 
-asio::awaitable<result<std::unique_ptr<enclosure>>> enclosure::start(asio::any_io_executor strand, plan p,
-                                                                     std::string init_path,
-                                                                     limit_group limits,
-                                                                     unsigned timeout_ms) {
+asio::awaitable<result<std::unique_ptr<enclosure>>> enclosure::start(
+    asio::any_io_executor strand, plan p, std::string init_path, limit_group limits, unsigned timeout_ms,
+    std::function<void(std::string_view)> denied) {
   auto gathered = gather_materials(p, init_path, limits);
   if (!gathered) co_return gathered.error();
   launch_materials m = std::move(*gathered);
@@ -259,6 +288,7 @@ asio::awaitable<result<std::unique_ptr<enclosure>>> enclosure::start(asio::any_i
   if (!end_watch) co_return system_error("watch the launcher of", p.plugin, errno);
   m.channel_there.reset();
   m.init.reset();
+  m.denials_there.reset();
   m.plan_descriptors.clear();
 
   std::unique_ptr<enclosure> made(new enclosure);
@@ -269,6 +299,7 @@ asio::awaitable<result<std::unique_ptr<enclosure>>> enclosure::start(asio::any_i
     co_return system_error("watch the launcher of", p.plugin, e.code().value());
   }
   impl& self = *made->impl_;
+  self.denied = std::move(denied);
 
   init::setup_message setup;
   self.unconfined = p.unconfined;

@@ -10,8 +10,10 @@
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "command.hpp"
@@ -34,10 +36,10 @@ class enclosure {
  public:
   // Spawns the launcher and completes the handshake (within `timeout_ms`). An error carries what the launcher
   // wrote to its standard error; nothing is left running.
-  static boost::asio::awaitable<result<std::unique_ptr<enclosure>>> start(boost::asio::any_io_executor strand,
-                                                                          plan p, std::string init_path,
-                                                                          limit_group limits,
-                                                                          unsigned timeout_ms = 10000);
+  // `denied` gets each denial that the plan's process tells of (bytes from it, to be checked), on the strand.
+  static boost::asio::awaitable<result<std::unique_ptr<enclosure>>> start(
+      boost::asio::any_io_executor strand, plan p, std::string init_path, limit_group limits,
+      unsigned timeout_ms = 10000, std::function<void(std::string_view json)> denied = nullptr);
   ~enclosure();  // kills and reaps
 
   // Has init make listening sockets in the namespace, each on a port of the system's choice. Once, before the

@@ -103,6 +103,13 @@ result<launch_materials> gather_materials(const plan& p, const std::string& init
     wanted.emplace_back(fd->get(), path.number);
     m.plan_descriptors.push_back(std::move(*fd));
   }
+  if (p.denials > 0) {
+    if (os::call(SYS_socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) < 0)
+      return system_error("socketpair", "", errno);
+    m.denials_here.reset(ends[0]);
+    m.denials_there.reset(ends[1]);
+    wanted.emplace_back(ends[1], p.denials);
+  }
   m.request.argv = p.argv;
   m.request.env = p.env;
   m.request.identity_userns = p.identity_userns;

@@ -17,6 +17,7 @@ struct launch_materials {
   unique_fd channel_here;
   unique_fd channel_copy;  // of channel_here; unconfined plans only
   unique_fd channel_there, init, stderr_file;
+  unique_fd denials_here, denials_there;  // only where the plan asks for them
   std::vector<unique_fd> plan_descriptors;
   spawn_request request;
 

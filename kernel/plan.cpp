@@ -36,6 +36,7 @@ boost::json::value to_json(const plan& p) {
           {"env", std::move(env)},
           {"files", std::move(files)},
           {"paths", std::move(paths)},
+          {"denialsFd", p.denials > 0 ? boost::json::value(p.denials) : boost::json::value(nullptr)},
           {"enforced", std::move(enforced)},
           {"layers", std::move(layers)},
           {"identityUserns", p.identity_userns},

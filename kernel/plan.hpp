@@ -35,6 +35,8 @@ struct plan {
   std::vector<std::pair<std::string, std::string>> env;  // the launcher's whole environment
   std::vector<plan_file> files;
   std::vector<plan_path> paths;  // files and paths share one sequence of numbers
+  int denials =
+      0;  // the number of the socket on which the started process tells of denials; 0: there is none
   rule_bits enforced = 0;
   std::vector<std::string> layers;  // one a policy rule; empty: nobody enforces it
   bool identity_userns = false;

@@ -53,7 +53,7 @@ std::string plan_collector::take_text(ccbox_str text, const char* what) {
 }
 
 std::int32_t plan_collector::next_number() {
-  const auto used = plan_.files.size() + plan_.paths.size();
+  const auto used = plan_.files.size() + plan_.paths.size() + (plan_.denials > 0 ? 1 : 0);
   if (used >= max_descriptors)
     refuse("more than " + std::to_string(max_descriptors) + " files and paths", error_code::too_large);
   return plan::first_file_fd + static_cast<std::int32_t>(used);
@@ -114,6 +114,15 @@ plan_collector::plan_collector(std::size_t rule_count) {
       const auto next = self.next_number();
       self.plan_.paths.push_back({next, std::move(path)});
       number = next;
+    });
+    return number;
+  };
+  sink_.denials = [](void* ctx) -> std::int32_t {
+    auto& self = *static_cast<plan_collector*>(ctx);
+    std::int32_t number = -1;
+    self.guarded([&] {
+      if (self.plan_.denials > 0) refuse("it asks twice for a socket for denials");
+      number = self.plan_.denials = self.next_number();
     });
     return number;
   };

@@ -23,6 +23,7 @@ namespace {
 
 namespace asio = boost::asio;
 
+constexpr unsigned start_limit_ms = 10000;
 constexpr unsigned output_patience_ms = 100;  // for a background process to close a command's output
 constexpr unsigned timeout_grace_ms = 1000;   // between TERM and KILL when a limit ends the session
 constexpr unsigned subscriber_patience_ms =
@@ -255,8 +256,11 @@ struct session::impl : std::enable_shared_from_this<impl> {
       for (auto& [limit, mechanism] : limits->details())
         details["limits." + limit] = mechanism;
     }
-    auto started =
-        co_await enclosure::start(self->strand, std::move(how), std::move(init_path), std::move(*limits));
+    std::function<void(std::string_view)> denied = [weak = std::weak_ptr(self)](std::string_view json) {
+      if (const auto alive = weak.lock()) alive->report("denial", json);
+    };
+    auto started = co_await enclosure::start(self->strand, std::move(how), std::move(init_path),
+                                             std::move(*limits), start_limit_ms, std::move(denied));
     if (!started) co_return hinting_at_memory(started.error(), self->rules.spec.limits.memory_bytes);
     std::lock_guard lock(self->mutex);
     self->inside = std::move(*started);

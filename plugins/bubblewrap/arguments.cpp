@@ -81,7 +81,7 @@ void add_step(const entry& e, plugin::plan_sink& sink, argument_file& out) {
 }  // namespace
 
 void write_arguments(const plugin::plan_request& request, const host_facilities& host, const view& v,
-                     plugin::plan_sink& sink) {
+                     const std::optional<guard>& names, plugin::plan_sink& sink) {
   argument_file file;
   add_namespaces(request, host, file);
   for (const auto& step : v.steps())
@@ -96,9 +96,17 @@ void write_arguments(const plugin::plan_request& request, const host_facilities&
                           "the policy comes to " + std::to_string(file.count() + on_command_line) +
                               " arguments, and bubblewrap takes " + std::to_string(max_arguments) +
                               "; mount the project instead of the directory above it");
+  // The broker puts one end of a socket in place of this file.
+  const auto place_of_socket = names ? std::to_string(sink.file("broker", {})) : std::string();
+  if (names)
+    sink.arguments({names->broker_path, "--orders", std::to_string(sink.file("broker-orders", names->broker)),
+                    "--init", place_of_socket, "--reports", std::to_string(sink.denials()), "--"});
   sink.arguments({host.bwrap, "--args", std::to_string(sink.file("bwrap-args", file.bytes())), "--",
                   "/proc/self/fd/" + std::to_string(request.init_fd()), "--channel",
                   std::to_string(request.channel_fd())});
+  if (names)
+    sink.arguments(
+        {"--floor", std::to_string(sink.file("floor", names->floor)), "--broker", place_of_socket});
   sink.flags(request.uid() == 0 ? CCBOX_PLAN_IDENTITY_USERNS : 0);
 }
 

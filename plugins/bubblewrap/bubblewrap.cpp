@@ -1,10 +1,12 @@
-// Backend `bubblewrap`: Linux namespaces through bwrap. It plans mounts and namespaces; names that do not
-// exist yet, executing and a kernel boundary are beyond it and never claimed.
+// Backend `bubblewrap`: Linux namespaces through bwrap, and ccbox-broker for names that do not exist yet. It
+// plans mounts, namespaces and the broker's orders; executing and a kernel boundary are beyond it and never
+// claimed.
 #include <unistd.h>
 
 #include "arguments.hpp"
 #include "ccbox/plugin.hpp"
 #include "diagnosis.hpp"
+#include "floor.hpp"
 #include "host_tree.hpp"
 #include "paths.hpp"
 #include "tools.hpp"
@@ -55,6 +57,7 @@ class bubblewrap_backend : public plugin::backend {
     }
     answer.available = true;
     answer.enforced = enforceable;
+    if (missing_for_names().empty()) answer.enforced |= CCBOX_RULE_FS_NAME_DENY;
     return answer;
   }
 
@@ -64,11 +67,16 @@ class bubblewrap_backend : public plugin::backend {
                                                    ": sudo apt-get install bubblewrap, then start again");
     const real_host_tree tree;
     const view v(request, tree);
-    write_arguments(request, host_, v, sink);
+    const auto missing = missing_for_names();
+    const auto names = missing.empty() ? plan_guard(request, v) : std::nullopt;
+    write_arguments(request, host_, v, names, sink);
     for (const auto& rule : request.rules())
       if (const auto layer = v.layers().find(rule.index); layer != v.layers().end())
         sink.layer(rule, layer->second);
+      else if (is_name_rule(rule) && !request.is_waived(rule))
+        sink.layer(rule, missing.empty() ? layer_of_names : missing);
     auto enforced = enforceable & ~v.unenforced();
+    if (missing.empty()) enforced |= CCBOX_RULE_FS_NAME_DENY & ~v.unenforced();
     if (request.network() == CCBOX_NETWORK_HOST) enforced &= ~CCBOX_RULE_NET_PROXY_ONLY;
     sink.enforces(enforced);
   }

@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "descriptor.hpp"
 #include "host_tree.hpp"
 #include "small_file.hpp"
 #include "tools.hpp"
@@ -27,23 +28,6 @@ namespace ccbox::bubblewrap {
 namespace {
 
 constexpr int channel_fd = 3, init_fd = 4, first_fd = 5;
-
-class descriptor {
- public:
-  explicit descriptor(int fd = -1) : fd_(fd) {}
-  descriptor(descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  descriptor(const descriptor&) = delete;
-  descriptor& operator=(const descriptor&) = delete;
-  ~descriptor() { close(); }
-  int get() const { return fd_; }
-  int release() { return std::exchange(fd_, -1); }
-  void close() {
-    if (fd_ >= 0) ::close(release());
-  }
-
- private:
-  int fd_;
-};
 
 [[noreturn]] void fail(const std::string& what) {
   throw plugin::failure(CCBOX_FAILED, what + ": " + std::strerror(errno));
@@ -141,7 +125,7 @@ recorded_plan plan_trial(const host_facilities& host) {
   const auto table = sink_into(plan);
   const plugin::plan_request asked(&request);
   plugin::plan_sink sink(&table);
-  write_arguments(asked, host, view(asked, tree), sink);
+  write_arguments(asked, host, view(asked, tree), std::nullopt, sink);
   return plan;
 }
 

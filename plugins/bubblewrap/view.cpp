@@ -58,7 +58,7 @@ view::view(const plugin::plan_request& request, const host_tree& tree)
     : tree_(tree), root_caller_(request.uid() == 0) {
   for (const auto& r : request.rules()) {
     if (request.is_waived(r)) continue;
-    if ((r.flags & ~known_flags) != 0 || r.kind < CCBOX_KIND_MOUNT || r.kind > CCBOX_KIND_WRITE_DENY)
+    if ((r.flags & ~known_flags) != 0 || r.kind < CCBOX_KIND_MOUNT || r.kind > CCBOX_KIND_NAME_EXEMPT)
       unenforced_ |= r.bit;
     else if (r.kind == CCBOX_KIND_MOUNT)
       add_mount(r);
@@ -305,6 +305,12 @@ void view::check_mount_point(const entry& e) {
   throw failure(CCBOX_INVALID,
                 "the mount point " + shown(e.guest) + cause + "the mounted " + shown(around->host) +
                     ", and none is made in a directory of the host; create it there, or mount elsewhere");
+}
+
+bool view::is_writable(const entry& step) const {
+  if (step.kind == entry_kind::bind) return !step.read_only;
+  return (step.kind == entry_kind::tmpfs || step.kind == entry_kind::directory) &&
+         std::find(made_read_only_.begin(), made_read_only_.end(), step.guest) == made_read_only_.end();
 }
 
 void view::say(std::size_t rule, const std::string& text) {

@@ -7,7 +7,7 @@
 // mount point cannot be renamed or removed); nothing is ever made in a host directory: every mount point
 // either exists there or lies in private memory. A deny that no mount can hold (a pattern, a name that does
 // not exist yet in a writable directory, a kind or flag of a newer ABI) takes its bit out of what is
-// enforced.
+// enforced. Name rules are none of its affair: floor.hpp.
 //
 // A bind shows a host path at another place too (guest_path), so denies are applied wherever a mount shows
 // them. Throws plugin::failure. A value once made.
@@ -34,6 +34,7 @@ class view {
   view(const plugin::plan_request& request, const host_tree& tree);
 
   const std::vector<entry>& steps() const { return steps_; }  // apply in this order
+  bool is_writable(const entry& step) const;
   const std::vector<std::string>& made_read_only() const {
     return made_read_only_;
   }  // when all of them are applied

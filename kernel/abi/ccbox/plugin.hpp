@@ -277,6 +277,11 @@ class plan_sink {
   int open_path(std::string_view host_path) {
     return number(table_->open_path(table_->ctx, str(host_path)), "path '" + std::string(host_path) + "'");
   }
+  // The number of a packet socket that takes denials; -1: this host's version of the ABI has none.
+  int denials() {
+    if (!CCBOX_HAS(table_, ccbox_plan_sink, denials)) return -1;
+    return number(table_->denials(table_->ctx), "socket for denials");
+  }
   // What enforces a rule, for explain.
   void layer(const rule& r, std::string_view text) { table_->layer(table_->ctx, r.index, str(text)); }
   void enforces(std::uint64_t bits) { table_->enforces(table_->ctx, bits); }

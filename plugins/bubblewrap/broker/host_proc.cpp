@@ -1,0 +1,56 @@
+#include "broker/host_proc.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+
+namespace ccbox::bubblewrap {
+
+namespace {
+
+using short_path = std::array<char, 48>;
+
+short_path of_task(pid_t task, const char* rest) {
+  short_path path;
+  std::snprintf(path.data(), path.size(), "%d/%s", static_cast<int>(task), rest);
+  return path;
+}
+
+std::string text_of_link(int directory, const char* link) {
+  std::array<char, 4096> text;
+  const auto size = ::readlinkat(directory, link, text.data(), text.size());
+  return size <= 0 || size == static_cast<ssize_t>(text.size())
+             ? std::string()
+             : std::string(text.data(), static_cast<std::size_t>(size));
+}
+
+}  // namespace
+
+host_proc::host_proc()
+    : all_(::open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC)),
+      own_descriptors_(::open("/proc/self/fd", O_PATH | O_DIRECTORY | O_CLOEXEC)) {}
+
+descriptor host_proc::follow(pid_t task, const char* link) const {
+  return descriptor(::openat(all_.get(), of_task(task, link).data(), O_PATH | O_CLOEXEC));
+}
+
+std::string host_proc::link_text(pid_t task, const char* link) const {
+  return text_of_link(all_.get(), of_task(task, link).data());
+}
+
+std::string host_proc::file(pid_t task, const char* name) const {
+  const descriptor from(::openat(all_.get(), of_task(task, name).data(), O_RDONLY | O_CLOEXEC));
+  std::array<char, 4096> text;
+  const auto size = from ? ::read(from.get(), text.data(), text.size()) : 0;
+  return size <= 0 ? std::string() : std::string(text.data(), static_cast<std::size_t>(size));
+}
+
+std::string host_proc::path_of(int fd) const {
+  std::array<char, 16> number;
+  std::snprintf(number.data(), number.size(), "%d", fd);
+  return text_of_link(own_descriptors_.get(), number.data());
+}
+
+}  // namespace ccbox::bubblewrap

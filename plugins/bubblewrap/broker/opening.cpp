@@ -1,0 +1,137 @@
+#include "broker/opening.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <string>
+#include <utility>
+
+namespace ccbox::bubblewrap {
+
+namespace {
+
+constexpr int most_links = 40;
+constexpr int unnamed = O_TMPFILE & ~O_DIRECTORY;
+
+bool only_reads(int flags) {
+  return (flags & O_ACCMODE) == O_RDONLY && (flags & O_TRUNC) == 0;
+}
+
+outcome open_unnamed(desk& at, const caller& who, const open_request& asked, descriptor& opened) {
+  place in;
+  const auto step = at.paths.locate_directory(who, asked.where, in);
+  if (!step.is_done()) return step;
+  if (in.directory.empty() || in.directory.front() != '/' || at.paths.is_open(in.directory))
+    return outcome::kernel();
+  at.take_umask_of(who);
+  opened = descriptor(::openat(in.parent.get(), ".", asked.flags | O_CLOEXEC, asked.mode));
+  return opened ? outcome() : outcome::failure(errno);
+}
+
+// Gives back the state that opening without waiting has left in the file.
+outcome settle(const open_request& asked, descriptor& opened) {
+  if ((asked.flags & O_NONBLOCK) == 0) ::fcntl(opened.get(), F_SETFL, asked.flags);
+  return {};
+}
+
+// A descriptor of the caller's, opened once more: the name that its file has now decides.
+outcome reopen(desk& at, const caller& who, const open_request& asked, int number, descriptor& opened) {
+  const auto object = who.descriptor_number(number);
+  if (!object) return outcome::failure(ENOENT);
+  const auto path = who.proc().path_of(object.get());
+  const auto slash = path.rfind('/');
+  if (path.empty() || path.front() != '/' || slash + 1 == path.size()) return outcome::kernel();
+  place of;
+  of.directory = slash == 0 ? "/" : path.substr(0, slash);
+  of.name = path.substr(slash + 1);
+  if (at.paths.is_open(of.directory)) return outcome::kernel();
+  if (!only_reads(asked.flags))
+    if (const auto* rule = at.forbids(of)) return at.deny(who, "write", of, *rule);
+  if ((asked.flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL)) return outcome::failure(EEXIST);
+  if (asked.flags & O_NOFOLLOW) return outcome::failure(ELOOP);
+  char link[16];
+  std::snprintf(link, sizeof link, "%d", object.get());
+  opened = descriptor(::openat(who.proc().own_descriptors(), link,
+                               (asked.flags & ~(O_CREAT | O_EXCL)) | O_NOCTTY | O_NONBLOCK | O_CLOEXEC));
+  return opened ? settle(asked, opened) : outcome::failure(errno);
+}
+
+bool is_fifo(const place& at) {
+  struct stat status;
+  return ::fstatat(at.parent.get(), at.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+         S_ISFIFO(status.st_mode);
+}
+
+// Where a rule forbids the name: nothing of it is made or written, what is there may be read.
+outcome open_forbidden(desk& at, const caller& who, const open_request& asked, const place& in,
+                       const name_rule& rule, int& flags) {
+  const bool creates = (asked.flags & O_CREAT) != 0;
+  const bool is_there = exists(in);
+  if (is_there && creates && (asked.flags & O_EXCL)) return outcome::failure(EEXIST);
+  if (!is_there && !creates) return outcome::failure(ENOENT);
+  if (is_there && only_reads(asked.flags)) {
+    flags &= ~O_CREAT;
+    return {};
+  }
+  return at.deny(who, is_there ? "write" : "create", in, rule);
+}
+
+}  // namespace
+
+outcome open_file(desk& at, const caller& who, open_request asked, descriptor& opened,
+                  bool& waits_for_reader) {
+  waits_for_reader = false;
+  if (asked.flags & unnamed) return open_unnamed(at, who, asked, opened);
+  const bool exclusive = (asked.flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL);
+  const bool follows = !exclusive && (asked.flags & O_NOFOLLOW) == 0;
+  for (int links = 0; links <= most_links; ++links) {
+    place in;
+    auto step = at.locate(who, asked.where, in);
+    if (!step.is_done()) return step;
+    if (!in.slashes.empty()) return outcome::kernel();  // a directory: never opened for writing
+    if (at.paths.is_open(in.directory)) {
+      if (const int number = at.paths.own_descriptor(who, in); number >= 0)
+        return reopen(at, who, asked, number, opened);
+      // A link from there may lead to where names are guarded.
+      if (!follows || !at.paths.follow(in, asked.where).is_done()) return outcome::kernel();
+      continue;
+    }
+    int flags = asked.flags;
+    if (const auto* rule = at.forbids(in)) {
+      step = open_forbidden(at, who, asked, in, *rule, flags);
+      if (!step.is_done()) return step;
+    }
+    if (flags & O_CREAT) at.take_umask_of(who);
+    // What is made is a regular file; what is there may be a FIFO or a device, and nothing may make us wait.
+    const int extra = O_NOFOLLOW | O_NOCTTY | O_CLOEXEC | (exclusive ? 0 : O_NONBLOCK);
+    opened = descriptor(::openat(in.parent.get(), in.name.c_str(), flags | extra, asked.mode));
+    if (opened) return exclusive ? outcome() : settle(asked, opened);
+    const int failure = errno;
+    if (failure == ELOOP && follows) {
+      step = at.paths.follow(in, asked.where);
+      if (!step.is_done()) return step;
+      continue;
+    }
+    waits_for_reader =
+        failure == ENXIO && (asked.flags & (O_ACCMODE | O_NONBLOCK)) == O_WRONLY && is_fifo(in);
+    return outcome::failure(failure);
+  }
+  return outcome::failure(ELOOP);
+}
+
+outcome truncate_file(desk& at, const caller& who, path_argument where, off_t length) {
+  if (length < 0) return outcome::failure(EINVAL);
+  open_request asked;
+  asked.where = std::move(where);
+  asked.flags = O_WRONLY | O_NONBLOCK;
+  descriptor opened;
+  bool is_unread_fifo = false;
+  const auto step = open_file(at, who, std::move(asked), opened, is_unread_fifo);
+  if (step.what == outcome::kind::failed && step.error_number == ENXIO) return outcome::failure(EINVAL);
+  if (!step.is_done()) return step;
+  return ::ftruncate(opened.get(), length) == 0 ? outcome() : outcome::failure(errno);
+}
+
+}  // namespace ccbox::bubblewrap
