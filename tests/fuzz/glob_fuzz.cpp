@@ -84,7 +84,7 @@ void check_remaining(const glob& g, const std::vector<std::string>& path, bool m
     }
     bool rest_matches = false;
     for (const auto& text : g.remaining(at)) {
-      const auto compiled = compile_glob(text);
+      const auto compiled = ccbox::compile_glob(text);
       fuzz::require(compiled.has_value(), "what remains of a glob is a glob: " + ccbox::quoted(text));
       rest_matches = rest_matches || compiled->matches(rest);
     }
@@ -97,7 +97,7 @@ void check_remaining(const glob& g, const std::vector<std::string>& path, bool m
 void check_set(const glob& g, const std::vector<std::string>& path, bool matched) {
   glob_set set;
   for (const auto* other : {"*.key", "**/.git/hooks/*", "hooks/*", "**"})
-    set.add(*compile_glob(other));
+    set.add(*ccbox::compile_glob(other));
   set.add(g);
   set.add(g);
   auto at = set.start();
@@ -117,7 +117,7 @@ void run(std::string_view input) {
   const auto line = std::min(input.find('\n'), input.size());
   const auto pattern = input.substr(0, line);
   const auto path = input.substr(std::min(line + 1, input.size()));
-  const auto compiled = compile_glob(pattern);
+  const auto compiled = ccbox::compile_glob(pattern);
   if (!compiled) return fuzz::require_good_error(compiled.error(), {ccbox::error_code::invalid_argument});
   fuzz::require(compiled->text() == pattern, "a glob keeps its spelling");
 
@@ -127,7 +127,7 @@ void run(std::string_view input) {
   fuzz::require(compiled->matches_within(std::string(path) + "/below") || !matched,
                 "so does what is below it");
   fuzz::require(compiled->matches(upper(path)) == matched, "the case of a path does not matter");
-  const auto shouted = compile_glob(upper(pattern));
+  const auto shouted = ccbox::compile_glob(upper(pattern));
   fuzz::require(shouted && shouted->matches(path) == matched, "nor does the case of a glob");
   compare_with_definition(pattern, names, matched);
   if (names.size() <= 16) {
