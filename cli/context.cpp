@@ -24,7 +24,7 @@ void add_files_of_plugin(const manifest_entry& plugin, std::vector<std::string>&
 // For host_facts::own_files.
 std::vector<std::string> own_files(const config_options& options, const installation& parts,
                                    const manifest& plugins, const host_facts& host) {
-  std::vector<std::string> out{parts.executable, parts.init, parts.net_connect};
+  std::vector<std::string> out{parts.executable, parts.init, parts.net_connect, parts.broker};
   for (const auto& entry : plugins.plugins) {
     out.push_back(entry.path);
     add_files_of_plugin(entry, out);

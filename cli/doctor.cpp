@@ -202,6 +202,7 @@ void check_parts(findings& out, const config_options& config) {
   if (!parts) return add_failure(out, "installation", parts.error());
   check_file(out, "ccbox-init", parts->init, S_IXUSR);
   check_file(out, "ccbox-net-connect", parts->net_connect, S_IXUSR);
+  check_file(out, "ccbox-broker", parts->broker, S_IXUSR);
   check_file(out, "plugin directory", parts->plugin_directory, 0);
   auto policy = load_policy(config);
   if (policy)

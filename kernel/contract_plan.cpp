@@ -361,7 +361,8 @@ void truncated_sink_is_called_within_its_size(const subject& s) {
   const std::size_t ends[] = {offsetof(ccbox_plan_sink, ctx),         offsetof(ccbox_plan_sink, argument),
                               offsetof(ccbox_plan_sink, environment), offsetof(ccbox_plan_sink, file),
                               offsetof(ccbox_plan_sink, open_path),   offsetof(ccbox_plan_sink, layer),
-                              offsetof(ccbox_plan_sink, enforces),    offsetof(ccbox_plan_sink, flags)};
+                              offsetof(ccbox_plan_sink, enforces),    offsetof(ccbox_plan_sink, flags),
+                              offsetof(ccbox_plan_sink, denials)};
   for (const auto end : ends)
     ask_plan(i, ordinary_input(s), {.sink_size = static_cast<std::uint32_t>(end)});
 }

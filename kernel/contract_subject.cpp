@@ -32,7 +32,7 @@ recorded_plan& record(void* ctx) {
 
 // The numbers that files and paths get, one sequence as in the real host.
 std::int32_t next_number(const recorded_plan& plan) {
-  return 5 + static_cast<std::int32_t>(plan.files.size() + plan.paths.size());
+  return 5 + static_cast<std::int32_t>(plan.files.size() + plan.paths.size() + plan.denials);
 }
 
 void sink_argument(void* ctx, ccbox_str text) {
@@ -62,6 +62,12 @@ void sink_flags(void* ctx, std::uint32_t flags) {
   record(ctx).flags |= flags;
 }
 
+std::int32_t sink_denials(void* ctx) {
+  const auto number = next_number(record(ctx));
+  ++record(ctx).denials;
+  return number;
+}
+
 // The host's own collector judges the plan too: what it would refuse at a launch is a broken promise here.
 void replay_to_host(const recorded_plan& recorded, std::size_t rule_count) {
   const auto str = [](const std::string& text) { return ccbox_str{text.data(), text.size()}; };
@@ -75,6 +81,8 @@ void replay_to_host(const recorded_plan& recorded, std::size_t rule_count) {
     sink->file(sink->ctx, str(label), str(bytes));
   for (const auto& path : recorded.paths)
     sink->open_path(sink->ctx, str(path));
+  for (unsigned n = 0; n < recorded.denials; ++n)
+    sink->denials(sink->ctx);
   for (const auto& [index, text] : recorded.layers)
     sink->layer(sink->ctx, index, str(text));
   sink->flags(sink->ctx, recorded.flags);
@@ -111,9 +119,11 @@ void check_answer(const plan_answer& answer, const plan_input& input, std::strin
   for (const auto& [index, text] : plan.layers)
     expect(!text.empty(), "plan named an empty layer for rule " + std::to_string(index));
   if (kind == "microvm") return;  // its init starts inside the machine
-  const auto n = plan.argv.size();
+  auto n = plan.argv.size();
+  if (n >= 7 && plan.argv[n - 4] == "--floor" && plan.argv[n - 2] == "--broker") n -= 4;
   expect(n >= 3 && plan.argv[n - 2] == "--channel" && plan.argv[n - 1] == std::to_string(input.channel_fd),
-         "argv does not end in running ccbox-init with `--channel " + std::to_string(input.channel_fd) + "`");
+         "argv does not end in running ccbox-init with `--channel " + std::to_string(input.channel_fd) +
+             "`, or that and `--floor F --broker B`");
 }
 
 }  // namespace
@@ -386,6 +396,7 @@ plan_answer plan_question::ask(const instance& i) const {
   sink.layer = sink_layer;
   sink.enforces = sink_enforces;
   sink.flags = sink_flags;
+  sink.denials = sink_denials;
   // An ordinary sink needs no guard, and asking again and again must not use up memory.
   guarded_memory memory;
   const ccbox_plan_sink* given = &sink;

@@ -125,7 +125,7 @@ struct recorded_plan {
   std::map<std::size_t, std::string> layers;
   std::uint64_t enforced = 0;
   std::uint32_t flags = 0;
-  unsigned enforces_calls = 0;
+  unsigned enforces_calls = 0, denials = 0;
   bool operator==(const recorded_plan&) const = default;
 
   std::vector<std::string_view> texts() const;  // every byte string of it

@@ -12,7 +12,6 @@
 namespace ccbox {
 namespace {
 
-constexpr std::uint64_t own_processes = 2;  // the launcher and ccbox-init
 constexpr std::uint64_t cpu_period_us = 100000;
 
 std::string mechanism(const cgroup_place& place) {
@@ -181,10 +180,10 @@ result<limit_group> limit_group::create(const resource_limits& limits, const std
   if (chosen->processes) {
     const auto group = group_at(*chosen->processes);
     if (!group) return group.error();
-    const std::string most = std::to_string(*limits.processes + own_processes);
+    const std::string most = std::to_string(*limits.processes + where.own_tasks);
     if (auto ok = (*group)->set("pids.max", most); !ok) return ok.error();
   } else if (limits.processes) {
-    self.set_rlimit(RLIMIT_NPROC, *limits.processes + own_processes);
+    self.set_rlimit(RLIMIT_NPROC, *limits.processes + where.own_tasks);
   }
   if (chosen->cpus) {
     const auto group = group_at(*chosen->cpus);

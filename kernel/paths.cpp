@@ -26,9 +26,14 @@ result<installation> find_installation_of(const std::string& executable) {
   const fs::path file(executable);
   if (is_inside(file, CCBOX_BINARY_DIR)) {
     const fs::path build(CCBOX_BINARY_DIR), config = fs::path(CCBOX_SOURCE_DIR) / "config";
-    return installation{build / "bin/ccbox-init",       build / "plugins", config / "plugins.yaml",
-                        config / "policy.yaml",         executable,        config / "egress.yaml",
-                        build / "bin/ccbox-net-connect"};
+    return installation{build / "bin/ccbox-init",
+                        build / "plugins",
+                        config / "plugins.yaml",
+                        config / "policy.yaml",
+                        executable,
+                        config / "egress.yaml",
+                        build / "bin/ccbox-net-connect",
+                        build / "bin/ccbox-broker"};
   }
   if (!file.is_absolute() || file.parent_path().filename() != "bin")
     return error{error_code::not_found,
@@ -38,9 +43,14 @@ result<installation> find_installation_of(const std::string& executable) {
   const auto prefix = file.parent_path().parent_path();
   const auto library = prefix / "lib/ccbox";
   const auto config = prefix == "/usr" ? fs::path("/etc/ccbox") : prefix / "etc/ccbox";
-  return installation{library / "ccbox-init",       library / "plugins", config / "plugins.yaml",
-                      config / "policy.yaml",       executable,          config / "egress.yaml",
-                      library / "ccbox-net-connect"};
+  return installation{library / "ccbox-init",
+                      library / "plugins",
+                      config / "plugins.yaml",
+                      config / "policy.yaml",
+                      executable,
+                      config / "egress.yaml",
+                      library / "ccbox-net-connect",
+                      library / "ccbox-broker"};
 }
 
 result<installation> find_installation() {

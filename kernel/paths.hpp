@@ -15,6 +15,7 @@ struct installation {
   std::string executable;        // this program
   std::string egress;            // egress.yaml
   std::string net_connect;       // ccbox-net-connect
+  std::string broker;            // ccbox-broker
 };
 
 // From /proc/self/exe: <prefix>/bin/ccbox → <prefix>/lib/ccbox/..., <prefix>/etc/ccbox/... (/etc/ccbox for

@@ -242,7 +242,8 @@ struct session::impl : std::enable_shared_from_this<impl> {
 
   static asio::awaitable<result<void>> start_enclosure(std::shared_ptr<impl> self, plan how,
                                                        std::string init_path) {
-    const limit_context where{init_path, !how.unconfined};
+    limit_context where{init_path, !how.unconfined};
+    if (how.denials > 0) where.own_tasks += 3;  // whoever tells of them, which has three threads
     auto limits = limit_group::create(self->rules.spec.limits, self->rules.spec.session_id, where);
     if (!limits) co_return limits.error();
     {

@@ -98,9 +98,13 @@ void write_arguments(const plugin::plan_request& request, const host_facilities&
                               "; mount the project instead of the directory above it");
   // The broker puts one end of a socket in place of this file.
   const auto place_of_socket = names ? std::to_string(sink.file("broker", {})) : std::string();
-  if (names)
+  if (names) {
     sink.arguments({names->broker_path, "--orders", std::to_string(sink.file("broker-orders", names->broker)),
-                    "--init", place_of_socket, "--reports", std::to_string(sink.denials()), "--"});
+                    "--init", place_of_socket});
+    if (const int reports = sink.denials(); reports >= 0)
+      sink.arguments({"--reports", std::to_string(reports)});
+    sink.argument("--");
+  }
   sink.arguments({host.bwrap, "--args", std::to_string(sink.file("bwrap-args", file.bytes())), "--",
                   "/proc/self/fd/" + std::to_string(request.init_fd()), "--channel",
                   std::to_string(request.channel_fd())});

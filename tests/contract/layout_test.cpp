@@ -120,6 +120,7 @@ std::vector<line> layout() {
       MEMBER(ccbox_plan_sink, layer),
       MEMBER(ccbox_plan_sink, enforces),
       MEMBER(ccbox_plan_sink, flags),
+      MEMBER(ccbox_plan_sink, denials),
       STRUCT(ccbox_backend),
       MEMBER(ccbox_backend, size),
       MEMBER(ccbox_backend, reserved),

@@ -1,9 +1,10 @@
-// What was refused, told to whoever started the enclosure: one JSON object a line.
+// What was refused, told to whoever started the enclosure: one JSON object a packet.
 //
 // {"operation": "create", "path": inside, "hostPath", "rule": the glob, "reason", "pid": inside, "program",
-//  "errno": "EACCES", "count"}. Bytes that are no UTF-8, and control characters, are written as \xNN. Nobody
-//  has to read it: what does not
-// fit into the pipe is counted, and the next line that fits carries the count.
+//  "errno": "EACCES", "count"}. Bytes that are no UTF-8, and control characters, are written as \xNN.
+//
+// Nobody has to read it: what does not fit into the socket is counted, and the next packet that fits carries
+// the count.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,7 @@ namespace ccbox::bubblewrap {
 
 class denial_report {
  public:
-  // A pipe or socket.
+  // A packet socket; not open: nobody wants to know.
   denial_report(descriptor to, std::vector<shown_mount> mounts);
 
   void tell(const caller& who, const char* operation, const std::string& path, const name_rule& rule);

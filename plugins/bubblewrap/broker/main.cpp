@@ -1,4 +1,4 @@
-// ccbox-broker --orders F --init I --reports R -- PROGRAM ARGUMENTS...
+// ccbox-broker --orders F --init I [--reports R] -- PROGRAM ARGUMENTS...
 //
 // Starts PROGRAM (bwrap) with one end of a socket in place of its descriptor I, on which ccbox-init hands
 // over its system-call listener (ccbox/floor.hpp), answers that listener, and ends as PROGRAM ends. F:
@@ -54,8 +54,8 @@ command_line parse(int argc, char** argv) {
     if (!into) break;
     *into = std::atoi(argv[i + 1]);
   }
-  if (!given.program || given.orders < 3 || given.init < 3 || given.reports < 3)
-    fail("usage: ccbox-broker --orders F --init I --reports R -- PROGRAM ARGUMENTS...");
+  if (!given.program || given.orders < 3 || given.init < 3)
+    fail("usage: ccbox-broker --orders F --init I [--reports R] -- PROGRAM ARGUMENTS...");
   return given;
 }
 
@@ -93,6 +93,7 @@ void close_all_but(std::array<int, 3> kept) {
   std::sort(kept.begin(), kept.end());
   unsigned first = STDERR_FILENO + 1;
   for (const int number : kept) {
+    if (number < 0) continue;
     const auto stays = static_cast<unsigned>(number);
     if (stays > first) ::syscall(SYS_close_range, first, stays - 1, 0U);
     first = stays + 1;
@@ -118,7 +119,7 @@ int main(int argc, char** argv) {
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) fail("socketpair", errno);
   descriptor ours(ends[0]), theirs(ends[1]);
   for (const int own : {given.orders, given.reports})
-    ::fcntl(own, F_SETFD, FD_CLOEXEC);
+    if (own >= 0) ::fcntl(own, F_SETFD, FD_CLOEXEC);
   pid_t child = start(given.program, theirs.get(), given.init);
   theirs.close();
   close_all_but({given.orders, given.reports, ours.get()});
