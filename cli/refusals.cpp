@@ -54,6 +54,15 @@ bool is_this_host(const std::string& target) {
   return host.ends_with(".localhost");
 }
 
+// Of a file; empty: of none.
+std::string_view verb_of(std::string_view action) {
+  if (action == "file-write-create") return "make";
+  if (action == "file-write-data") return "write";
+  if (action == "file-write-unlink") return "remove";
+  if (action == "file-link") return "link";
+  return {};
+}
+
 }  // namespace
 
 bool is_by_list(std::string_view reason) {
@@ -117,8 +126,12 @@ std::uint64_t refusals::table::others() const {
 }
 
 void refusals::add(const sandbox_violation& violation) {
-  if (violation.action != network_action) return;
   const auto found = read_details(violation);
+  if (const auto verb = verb_of(violation.action); !verb.empty()) {
+    names_.add({std::string(verb) + " " + quoted(violation.target), found.reason}, found.count, found.rule);
+    return;
+  }
+  if (violation.action != network_action) return;
   refused_.add({violation.target, found.reason}, found.count, found.rule);
 }
 
@@ -128,6 +141,13 @@ void refusals::add(const sandbox_unreachable& destination) {
 
 std::string refusals::text(const std::vector<egress_rule>& rules) const {
   std::string text;
+  for (const auto* each : names_.most_frequent()) {
+    const auto& seen = each->second;
+    text += "ccbox: refused " + (seen.count == 1 ? "" : std::to_string(seen.count) + " times ") + "to " +
+            each->first.first + ": " + printable(seen.rule) + "; " + printable(each->first.second) + "\n";
+  }
+  if (const auto others = names_.others(); others > 0)
+    text += "ccbox: refused " + std::to_string(others) + " times to make or change further files\n";
   for (const auto* each : refused_.most_frequent()) {
     const auto& [target, reason] = each->first;
     const auto& seen = each->second;

@@ -28,8 +28,9 @@ class refusals {
 
   void add(const sandbox_violation& violation);
   void add(const sandbox_unreachable& destination);
-  bool empty() const { return refused_.empty() && unreached_.empty(); }
-  // "refused 3 connections to evil.test:443: blocked-by-allowlist; --allow-domain evil.test" a line, then
+  bool empty() const { return names_.empty() && refused_.empty() && unreached_.empty(); }
+  // "refused 2 times to make '/work/.env': .env; mandatory deny: …" a line, then
+  // "refused 3 connections to evil.test:443: blocked-by-allowlist; --allow-domain evil.test", then
   // "3 connections to gone.test:443 failed: dns-no-such-name", for people: what the sandboxed command put
   // into it is escaped. At most twenty of each.
   std::string text(const std::vector<egress_rule>& rules = {}) const;
@@ -52,7 +53,7 @@ class refusals {
     std::uint64_t others_ = 0;
   };
   bool network_allowed_;
-  table refused_, unreached_;
+  table names_, refused_, unreached_;
 };
 
 }  // namespace ccbox

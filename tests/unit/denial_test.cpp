@@ -37,6 +37,23 @@ TEST_CASE("refusals without a host, which a plugin counted together, have a targ
   CHECK(violation_of_denial(R"({"host":"","port":0,"reason":"others","count":9})", {})->target == "*");
 }
 
+TEST_CASE("a denied file is a violation with its path as the target and the verb of macOS") {
+  const auto of = [](const std::string& operation) {
+    return violation_of_denial(R"({"operation":")" + operation + R"(","path":"/work/.env","rule":".env"})",
+                               {});
+  };
+  for (const auto* operation : {"create", "mkdir", "mknod", "symlink", "rename"})
+    CHECK(of(operation)->action == "file-write-create");
+  CHECK(of("write")->action == "file-write-data");
+  CHECK(of("remove")->action == "file-write-unlink");
+  CHECK(of("link")->action == "file-link");
+  CHECK(of("create")->target == "/work/.env");
+  CHECK_FALSE(of("create")->suggested_capability);
+  CHECK_FALSE(of("read"));
+  CHECK_FALSE(violation_of_denial(R"({"path":"/work/.env"})", {}));
+  CHECK_FALSE(violation_of_denial(R"({"operation":"create","path":3})", {}));
+}
+
 TEST_CASE("what is no denial is refused") {
   for (const std::string text :
        {"", "[]", "{}", "{\"host\":\"a\"}", "{\"port\":1}", "{\"host\":1,\"port\":1}",

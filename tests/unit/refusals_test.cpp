@@ -116,8 +116,27 @@ TEST_CASE("what is allowed and was not reached has lines of its own, behind what
   CHECK(text.ends_with("ccbox: 9963 connections to further destinations failed; they are allowed\n"));
 }
 
+TEST_CASE("a refused name is told with what was to be done, how often, the rule and its reason") {
+  refusals seen(true);
+  const auto denied = [](const char* action, const std::string& target, int count) {
+    return sandbox_violation {
+        action,
+        target,
+        {},
+        R"({"rule":".env","reason":"secrets of the project (policy.yaml:3:1)","count":)" + std::to_string(count) + "
+    }
+    "};
+  };
+  seen.add(denied("file-write-create", "/work/a\x1b/.env", 1));
+  seen.add(denied("file-write-unlink", "/work/.env", 1));
+  seen.add(denied("file-write-unlink", "/work/.env", 2));
+  CHECK(seen.text() ==
+        "ccbox: refused 3 times to remove '/work/.env': .env; secrets of the project (policy.yaml:3:1)\n"
+        "ccbox: refused to make '/work/a\\x1b/.env': .env; secrets of the project (policy.yaml:3:1)\n");
+}
+
 TEST_CASE("violations of other kinds are none of its business") {
   refusals seen(true);
-  seen.add({"file-write-create", "/x", {}, {}});
+  seen.add({"mach-lookup", "com.example", {}, {}});
   CHECK(seen.empty());
 }
