@@ -15,8 +15,7 @@ handed_over receive_listener(int socket);
 // Both return null, or what failed, with errno.
 const char* enter_namespaces(int mount_namespace);
 // No capability but CAP_SYS_PTRACE (and, for root, those that its commands have), nothing to be gained by
-// executing, not dumpable, and no system call beyond what the broker needs. Threads that are started later
-// are held to it too.
+// executing, not dumpable. Threads that are started later are held to it too.
 const char* confine();
 
 }  // namespace ccbox::bubblewrap

@@ -21,6 +21,7 @@
 #include <utility>
 
 #include "broker/enclosure_entry.hpp"
+#include "broker/self_filter.hpp"
 #include "broker/worker.hpp"
 
 using namespace ccbox::bubblewrap;
@@ -146,6 +147,9 @@ int main(int argc, char** argv) {
   run_thread([](void* w) -> void* { static_cast<worker*>(w)->wait_for_readers(); }, &at_work);
   // The mask of new files is this thread's own from here on.
   if (::unshare(CLONE_FS) != 0) fail("unshare", errno);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  if (!restrict_own_calls()) fail("install its own filter", errno);
+#endif
   if (::send(ours.get(), "", 1, MSG_NOSIGNAL) != 1) end_as(child);
   ours.close();
   at_work.run();
