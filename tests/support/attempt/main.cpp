@@ -4,6 +4,8 @@
 //   attempt syscall NUMBER ARGUMENT...   an argument is a number, s:TEXT (its address) or z:SIZE (that many
 //   zero bytes) attempt send-datagram PATH           out of an AF_UNIX datagram pair to the socket at PATH
 //   attempt hop                          forks and ends for ever, in a new session each time
+//   attempt script TEXT                  script.hpp
+//   attempt table                        table.hpp
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -16,6 +18,9 @@
 #include <cstring>
 #include <string>
 #include <string_view>
+
+#include "script.hpp"
+#include "table.hpp"
 
 namespace {
 
@@ -60,5 +65,7 @@ int main(int argc, char** argv) {
   if (what == "syscall" && argc > 2) return make_syscall(argc - 2, argv + 2);
   if (what == "send-datagram" && argc == 3) return send_datagram(argv[2]);
   if (what == "hop") hop();
+  if (what == "script" && argc == 3) return attempt::run_script(argv[2]).error;
+  if (what == "table" && argc == 2) return attempt::run_table();
   return 200;
 }
