@@ -52,6 +52,9 @@ outcome source_of_object(desk& at, const caller& who, descriptor object, link_so
   in.name = path.substr(slash + 1);
   const auto step = check_source(at, who, in);
   if (!step.is_done()) return step;
+  struct stat status;
+  if (::fstat(object.get(), &status) != 0) return outcome::failure(errno);
+  source.is_symlink = S_ISLNK(status.st_mode);
   char number[16];
   std::snprintf(number, sizeof number, "%d", object.get());
   source.held = std::move(object);
