@@ -25,6 +25,7 @@ struct name_attempt {
 
 // By what is attempted.
 extern const std::vector<name_attempt> attempts_to_create;
+extern const std::vector<name_attempt> attempts_by_openat2;
 extern const std::vector<name_attempt> attempts_to_write;
 extern const std::vector<name_attempt> attempts_to_rename_or_link;
 extern const std::vector<name_attempt> attempts_on_paths;

@@ -2,7 +2,9 @@
 // with them the same succeeds for a name that no rule is about. So none passes because the call makes no
 // sense.
 #include <doctest/doctest.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <string>
 
@@ -72,6 +74,21 @@ void prove(const std::vector<name_attempt>& attempts) {
 
 TEST_CASE("no call creates anything of a forbidden name, and every call creates other names") {
   prove(attempts_to_create);
+}
+
+TEST_CASE("neither does openat2, which the base filter does not let a root caller have") {
+  if (::geteuid() != 0) return prove(attempts_by_openat2);
+  std::vector<table_row> rows;
+  for (const auto& each : attempts_by_openat2)
+    rows.push_back(row_for(each, each.name));
+  for (const auto& options : {std::vector<std::string>(), without_names}) {
+    const enclosed_table inside(rows, options);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      CAPTURE(rows[i].action);
+      CHECK(inside[i].error == ENOSYS);
+      CHECK(inside.holds(i, replaced(attempts_by_openat2[i].state, attempts_by_openat2[i].name)));
+    }
+  }
 }
 
 TEST_CASE("nothing writes to what has a forbidden name, or removes it") {
