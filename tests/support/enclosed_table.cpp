@@ -24,13 +24,17 @@ std::string with_directory(std::string text, const std::string& directory) {
   return text;
 }
 
-void open_the_gate(const std::string& fifo) {
-  const bool opened = eventually(
-      [&] { return unique_fd(::open(fifo.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC)).get() >= 0; });
-  if (!opened) throw std::runtime_error("nobody waits for the attempts to be prepared");
+}  // namespace
+
+void make_gate(const temporary_directory& in) {
+  if (::mkfifo((in / "go").c_str(), 0600) != 0) throw std::runtime_error("mkfifo");
 }
 
-}  // namespace
+void open_gate(const temporary_directory& in) {
+  const bool opened = eventually(
+      [&] { return unique_fd(::open((in / "go").c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC)).get() >= 0; });
+  if (!opened) throw std::runtime_error("nobody waits for the attempts to be prepared");
+}
 
 std::vector<std::string> run_attempts(const std::string& directory, const std::vector<std::string>& options,
                                       const std::vector<std::string>& command) {
@@ -45,8 +49,7 @@ std::vector<std::string> run_attempts(const std::string& directory, const std::v
 
 enclosed_table::enclosed_table(const std::vector<table_row>& rows, const std::vector<std::string>& options)
     : results_(rows.size()) {
-  const auto gate = work_ / "go";
-  if (::mkfifo(gate.c_str(), 0600) != 0) throw std::runtime_error("mkfifo " + gate);
+  make_gate(work_);
   run_options how;
   how.cwd = work_.path();
   how.limit = table_limit;
@@ -58,7 +61,7 @@ enclosed_table::enclosed_table(const std::vector<table_row>& rows, const std::ve
   auto enclosure = running::start(run_attempts(work_.path(), options, {attempt_program, "table"}), how);
   if (!enclosure.wait_for("ready\n")) throw std::runtime_error("no attempts: " + enclosure.wait().err);
   prepare(rows);
-  open_the_gate(gate);
+  open_gate(work_);
   const auto end = enclosure.wait();
   if (end.code != 0)
     throw std::runtime_error("the attempts ended with " + std::to_string(end.code) + ": " + end.err);

@@ -15,6 +15,9 @@ inline const std::string attempt_program = CCBOX_TEST_BINARY_DIR "/bin/attempt";
 // command.
 std::vector<std::string> run_attempts(const std::string& directory, const std::vector<std::string>& options,
                                       const std::vector<std::string>& command);
+// `go`, for which attempts wait until they are prepared.
+void make_gate(const temporary_directory& in);
+void open_gate(const temporary_directory& in);
 inline const std::vector<std::string> without_names{"--without", "fs_name_deny"};
 
 // In the row's own texts `%` stands for its directory.

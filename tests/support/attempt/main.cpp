@@ -6,6 +6,7 @@
 //   attempt hop                          forks and ends for ever, in a new session each time
 //   attempt script TEXT                  script.hpp
 //   attempt table                        table.hpp
+//   attempt race NAME ITERATIONS         race.hpp
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -19,6 +20,7 @@
 #include <string>
 #include <string_view>
 
+#include "race.hpp"
 #include "script.hpp"
 #include "table.hpp"
 
@@ -66,6 +68,7 @@ int main(int argc, char** argv) {
   if (what == "send-datagram" && argc == 3) return send_datagram(argv[2]);
   if (what == "hop") hop();
   if (what == "script" && argc == 3) return attempt::run_script(argv[2]).error;
+  if (what == "race" && argc == 4) return attempt::run_race(argv[2], std::strtoul(argv[3], nullptr, 10));
   if (what == "table" && argc == 2) return attempt::run_table();
   return 200;
 }

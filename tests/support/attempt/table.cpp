@@ -47,15 +47,21 @@ void attempt_one(std::size_t number, const std::string& directory, const std::st
 
 }  // namespace
 
-int run_table() {
-  std::string all((std::istreambuf_iterator<char>(std::cin)), std::istreambuf_iterator<char>());
+bool wait_until_prepared() {
   (void)!::write(STDOUT_FILENO, "ready\n", 6);
   const int go = ::open("go", O_RDONLY | O_CLOEXEC);
   char byte;
   if (go < 0 || ::read(go, &byte, 1) != 0) {
     std::perror("attempt: go");
-    return usage_error;
+    return false;
   }
+  ::close(go);
+  return true;
+}
+
+int run_table() {
+  std::string all((std::istreambuf_iterator<char>(std::cin)), std::istreambuf_iterator<char>());
+  if (!wait_until_prepared()) return usage_error;
   std::size_t number = 0;
   for (std::size_t at = 0; at < all.size(); ++number) {
     const std::string directory = all.c_str() + at;

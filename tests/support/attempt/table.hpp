@@ -14,4 +14,7 @@ constexpr int shell_failed = 1000;
 
 int run_table();
 
+// Says `ready` and waits for `go`. False: there is no such thing.
+bool wait_until_prepared();
+
 }  // namespace attempt
