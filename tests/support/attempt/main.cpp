@@ -6,6 +6,7 @@
 //   attempt hop                          forks and ends for ever, in a new session each time
 //   attempt script TEXT                  script.hpp
 //   attempt table                        table.hpp
+//   attempt storm TIMES | storm-until-failure    storm.hpp
 //   attempt race NAME ITERATIONS         race.hpp
 #include <signal.h>
 #include <sys/socket.h>
@@ -22,6 +23,7 @@
 
 #include "race.hpp"
 #include "script.hpp"
+#include "storm.hpp"
 #include "table.hpp"
 
 namespace {
@@ -68,6 +70,8 @@ int main(int argc, char** argv) {
   if (what == "send-datagram" && argc == 3) return send_datagram(argv[2]);
   if (what == "hop") hop();
   if (what == "script" && argc == 3) return attempt::run_script(argv[2]).error;
+  if (what == "storm" && argc == 3) return attempt::storm(std::strtoul(argv[2], nullptr, 10));
+  if (what == "storm-until-failure" && argc == 2) attempt::storm_until_failure();
   if (what == "race" && argc == 4) return attempt::run_race(argv[2], std::strtoul(argv[3], nullptr, 10));
   if (what == "table" && argc == 2) return attempt::run_table();
   return 200;

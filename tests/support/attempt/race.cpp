@@ -64,6 +64,21 @@ class flipper {
   std::thread thread_;
 };
 
+// The same numbers each time.
+bool coin() {
+  static thread_local unsigned state = 2463534242;
+  state ^= state << 13;
+  state ^= state >> 17;
+  state ^= state << 5;
+  return (state >> 7) & 1;
+}
+
+// A call that the broker answers and that changes nothing. Two sides that both go through the broker take
+// turns: without it they could meet in the same order for ever.
+void lose_step() {
+  if (coin()) ::rmdir("nothing");
+}
+
 void make_file(const char* path, const char* text = "") {
   const int fd = ::open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   (void)!::write(fd, text, std::strlen(text));
@@ -124,7 +139,10 @@ void symlink_swap(unsigned long n, tally& all) {
   ::symlink("xenv", "to-ok");
   ::symlink("xenv", "link");
   ::symlink(forbidden, "spare");
-  const flipper swaps([] { ::syscall(SYS_renameat2, AT_FDCWD, "link", AT_FDCWD, "spare", RENAME_EXCHANGE); });
+  const flipper swaps([] {
+    ::syscall(SYS_renameat2, AT_FDCWD, "link", AT_FDCWD, "spare", RENAME_EXCHANGE);
+    lose_step();
+  });
   for (unsigned long i = 0; i < n; ++i) {
     const long result = ::open("link", O_WRONLY | O_CREAT, 0644);
     all.count(result);
@@ -142,7 +160,10 @@ void directory_swap(unsigned long n, tally& all) {
   ::mkdir(".git/hooks", 0755);
   ::symlink(".git/hooks", "d");
   ::symlink("other", "e");
-  const flipper swaps([] { ::syscall(SYS_renameat2, AT_FDCWD, "d", AT_FDCWD, "e", RENAME_EXCHANGE); });
+  const flipper swaps([] {
+    ::syscall(SYS_renameat2, AT_FDCWD, "d", AT_FDCWD, "e", RENAME_EXCHANGE);
+    lose_step();
+  });
   for (unsigned long i = 0; i < n; ++i) {
     const long result = ::open("d/pre-commit", O_WRONLY | O_CREAT, 0644);
     all.count(result);
@@ -159,7 +180,9 @@ void parent_storm(unsigned long n, tally& all, const std::function<long()>& make
   ::mkdir("x/hooks", 0755);
   const flipper storms([] {
     ::rename("x", ".git");
+    lose_step();
     ::rename(".git", "x");
+    lose_step();
   });
   for (unsigned long i = 0; i < n; ++i) {
     const long result = make();
@@ -170,10 +193,7 @@ void parent_storm(unsigned long n, tally& all, const std::function<long()>& make
   }
 }
 void rename_storm(unsigned long n, tally& all) {
-  unsigned long turn = 0;
-  parent_storm(n, all, [&] {
-    return ::open(++turn % 2 == 0 ? "x/hooks/pre-commit" : hook, O_WRONLY | O_CREAT, 0644);
-  });
+  parent_storm(n, all, [] { return ::open(coin() ? "x/hooks/pre-commit" : hook, O_WRONLY | O_CREAT, 0644); });
 }
 // With the directory held.
 void held_storm(unsigned long n, tally& all) {
@@ -221,7 +241,10 @@ void type_swap(unsigned long n, tally& all) {
   ::mkdir("a/hooks", 0755);
   make_file("a/hooks/pre-commit");
   make_file("b");
-  const flipper swaps([] { ::syscall(SYS_renameat2, AT_FDCWD, "a", AT_FDCWD, "b", RENAME_EXCHANGE); });
+  const flipper swaps([] {
+    ::syscall(SYS_renameat2, AT_FDCWD, "a", AT_FDCWD, "b", RENAME_EXCHANGE);
+    lose_step();
+  });
   for (unsigned long i = 0; i < n; ++i) {
     const int renamed = ::rename("a", ".git");
     all.count(renamed);
