@@ -20,6 +20,9 @@ bool only_reads(int flags) {
 }
 
 outcome open_unnamed(desk& at, const caller& who, const open_request& asked, descriptor& opened) {
+  // Flags that make no sense, whatever the path.
+  if ((asked.flags & O_TMPFILE) != O_TMPFILE || (asked.flags & O_ACCMODE) == O_RDONLY)
+    return outcome::kernel();
   place in;
   const auto step = at.paths.locate_directory(who, asked.where, in);
   if (!step.is_done()) return step;
@@ -92,6 +95,8 @@ outcome open_file(desk& at, const caller& who, open_request asked, descriptor& o
     if (!step.is_done()) return step;
     if (!in.slashes.empty()) return outcome::kernel();  // a directory: never opened for writing
     if (at.paths.is_open(in.directory)) {
+      // The kernel says what limits of openat2's mean for such a link.
+      if (asked.where.resolve != 0) return outcome::kernel();
       if (const int number = at.paths.own_descriptor(who, in); number >= 0)
         return reopen(at, who, asked, number, opened);
       // A link from there may lead to where names are guarded.

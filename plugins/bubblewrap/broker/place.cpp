@@ -108,6 +108,8 @@ outcome path_resolver::parent(const caller& who, const path_argument& argument, 
   // Through /proc/self the broker sees nothing, or itself.
   if ((failure == ELOOP || failure == ENOENT) && argument.resolve == 0)
     return walk(who, std::move(base), directory, found);
+  // The same with limits of openat2's: what the caller would have found there, the kernel says.
+  if (failure == ENOENT && argument.resolve != 0) return outcome::kernel();
   return failure == EAGAIN || failure == ELOOP ? outcome::kernel() : outcome::failure(failure);
 }
 
@@ -187,6 +189,7 @@ outcome path_resolver::locate_directory(const caller& who, const path_argument& 
 }
 
 outcome path_resolver::follow(const place& found, path_argument& argument) const {
+  if (argument.resolve & RESOLVE_NO_SYMLINKS) return outcome::failure(ELOOP);
   const auto text = text_of_link(found.parent.get(), found.name);
   if (!text) return outcome::failure(errno == EINVAL ? ELOOP : errno);
   if (text->empty()) return outcome::failure(ENOENT);

@@ -54,7 +54,8 @@ outcome read_open_how(const caller& who, std::uint64_t address, std::uint64_t si
   constexpr std::uint64_t known_resolve = RESOLVE_NO_XDEV | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_SYMLINKS |
                                           RESOLVE_BENEATH | RESOLVE_IN_ROOT | RESOLVE_CACHED;
   const bool makes = (how.flags & (O_CREAT | (O_TMPFILE & ~O_DIRECTORY))) != 0;
-  if ((how.flags & ~known_flags) || (how.resolve & ~known_resolve) || (how.mode & ~07777ull) ||
+  const bool two_roots = (how.resolve & RESOLVE_BENEATH) && (how.resolve & RESOLVE_IN_ROOT);
+  if (two_roots || (how.flags & ~known_flags) || (how.resolve & ~known_resolve) || (how.mode & ~07777ull) ||
       (how.mode != 0 && !makes) || is_reading(how.flags))
     return outcome::kernel();
   if (how.mode & S_ISUID) return outcome::failure(EPERM);
