@@ -10,7 +10,6 @@ outcome desk::locate(const caller& who, const path_argument& argument, place& fo
   const auto step = paths.locate(who, argument, found);
   if (!step.is_done()) return step;
   if (found.directory.empty()) return outcome::failure(ENAMETOOLONG);
-  // A directory that is reached by a descriptor and lies in none of the enclosure's mounts.
   if (found.directory.front() != '/') return outcome::kernel();
   return {};
 }

@@ -1,10 +1,12 @@
 #include "broker/host_proc.hpp"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
 #include <cstdio>
+#include <cstdlib>
 
 namespace ccbox::bubblewrap {
 
@@ -47,7 +49,28 @@ std::string host_proc::file(pid_t task, const char* name) const {
   return size <= 0 ? std::string() : std::string(text.data(), static_cast<std::size_t>(size));
 }
 
+bool host_proc::learn_mounts() {
+  const descriptor from(::openat(all_.get(), "self/mountinfo", O_RDONLY | O_CLOEXEC));
+  if (!from) return false;
+  std::string text;
+  std::array<char, 4096> piece;
+  ssize_t size = 0;
+  while ((size = ::read(from.get(), piece.data(), piece.size())) > 0)
+    text.append(piece.data(), static_cast<std::size_t>(size));
+  // Each line begins with the mount's number.
+  for (std::size_t at = 0; at < text.size();) {
+    mounts_.insert(std::strtoull(text.c_str() + at, nullptr, 10));
+    const auto end = text.find('\n', at);
+    at = end == text.npos ? end : end + 1;
+  }
+  return size == 0 && !mounts_.empty();
+}
+
 std::string host_proc::path_of(int fd) const {
+  struct statx status;
+  if (::statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &status) != 0 || !(status.stx_mask & STATX_MNT_ID) ||
+      !mounts_.contains(status.stx_mnt_id))
+    return "(outside)";
   std::array<char, 16> number;
   std::snprintf(number.data(), number.size(), "%d", fd);
   return text_of_link(own_descriptors_.get(), number.data());

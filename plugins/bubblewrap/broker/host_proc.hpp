@@ -4,7 +4,9 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <string>
+#include <unordered_set>
 
 #include "descriptor.hpp"
 
@@ -20,14 +22,19 @@ class host_proc {
   std::string link_text(pid_t task, const char* link) const;  // empty: unknown
   std::string file(pid_t task, const char* name) const;       // the first 4 KiB; empty: unknown
 
+  // Which mounts there are; once, as soon as the broker is among the enclosure's. False: errno says why.
+  bool learn_mounts();
+
   // The absolute path of what `fd`, one of the broker's own, is open on, as the enclosure's root sees it.
-  // Empty: it has none that fits into 4 KiB.
+  // Empty: it has none that fits into 4 KiB. Not beginning with a slash: it lies on none of the enclosure's
+  // mounts, so it is not the broker's to act on, however the caller came by it; or it is no file, but a pipe.
   std::string path_of(int fd) const;
   // `fd` as a path relative to own_descriptors(), for calls that want a name to follow.
   int own_descriptors() const { return own_descriptors_.get(); }
 
  private:
   descriptor all_, own_descriptors_;
+  std::unordered_set<std::uint64_t> mounts_;
 };
 
 }  // namespace ccbox::bubblewrap

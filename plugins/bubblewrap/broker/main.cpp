@@ -129,7 +129,7 @@ int main(int argc, char** argv) {
   std::string problem;
   const auto rules = name_rules::make(orders, problem);
   if (!rules) fail(problem);
-  const host_proc proc;
+  host_proc proc;
   if (!proc.valid()) fail("open '/proc'", errno);
   const path_resolver paths(orders.open);
   denial_report reports(descriptor(given.reports), orders.mounts);
@@ -139,6 +139,7 @@ int main(int argc, char** argv) {
   if (!from_init.mount_namespace) end_as(child);  // it says on standard error what went wrong
   if (const char* step = enter_namespaces(from_init.mount_namespace.get())) fail(step, errno);
   from_init.mount_namespace.close();
+  if (!proc.learn_mounts()) fail("read the enclosure's mounts", errno);
   if (const char* step = confine()) fail(step, errno);
 
   const listener calls(std::move(from_init.listener));
