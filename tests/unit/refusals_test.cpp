@@ -119,13 +119,9 @@ TEST_CASE("what is allowed and was not reached has lines of its own, behind what
 TEST_CASE("a refused name is told with what was to be done, how often, the rule and its reason") {
   refusals seen(true);
   const auto denied = [](const char* action, const std::string& target, int count) {
-    return sandbox_violation {
-        action,
-        target,
-        {},
-        R"({"rule":".env","reason":"secrets of the project (policy.yaml:3:1)","count":)" + std::to_string(count) + "
-    }
-    "};
+    const std::string raw =
+        R"-({"rule":".env","reason":"secrets of the project (policy.yaml:3:1)","count":)-";
+    return sandbox_violation{action, target, {}, raw + std::to_string(count) + "}"};
   };
   seen.add(denied("file-write-create", "/work/a\x1b/.env", 1));
   seen.add(denied("file-write-unlink", "/work/.env", 1));
