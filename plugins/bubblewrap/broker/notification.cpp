@@ -1,7 +1,10 @@
 #include "broker/notification.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
 #include <sys/ioctl.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -23,7 +26,16 @@ listener::listener(descriptor fd) : fd_(std::move(fd)) {
 
 bool listener::receive(seccomp_notif& call) const {
   std::memset(&call, 0, sizeof call);
-  return ::ioctl(fd_.get(), SECCOMP_IOCTL_NOTIF_RECV, &call) == 0;
+  if (::ioctl(fd_.get(), SECCOMP_IOCTL_NOTIF_RECV, &call) == 0) return true;
+  // Nobody is left who could call: waiting for it would come back at once, for ever.
+  pollfd left{fd_.get(), POLLIN, 0};
+  constexpr timespec at_once{};
+  if (errno == ENOENT && ::ppoll(&left, 1, &at_once, nullptr) == 1 && (left.revents & POLLHUP)) {
+    sigset_t none;
+    sigemptyset(&none);
+    ::sigsuspend(&none);
+  }
+  return false;
 }
 
 void listener::answer(seccomp_notif_resp response) const {

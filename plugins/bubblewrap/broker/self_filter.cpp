@@ -27,10 +27,12 @@ constexpr long allowed[] = {
     SYS_renameat2, SYS_unlinkat, SYS_mkdirat, SYS_newfstatat, SYS_fstat, SYS_statx, SYS_umask, SYS_read,
     SYS_linkat, SYS_symlinkat, SYS_mknodat, SYS_getdents64, SYS_ftruncate, SYS_fstatfs, SYS_lseek,
     SYS_sendto,  // on the socket that it has
+    // What a thread begins with: one of ours may not have come so far yet.
+    SYS_rseq, SYS_set_robust_list,
     // Memory, locks, the end.
     SYS_mmap, SYS_munmap, SYS_mremap, SYS_mprotect, SYS_madvise, SYS_brk, SYS_futex, SYS_nanosleep,
     SYS_clock_nanosleep, SYS_clock_gettime, SYS_restart_syscall, SYS_rt_sigreturn, SYS_rt_sigprocmask,
-    SYS_sched_yield, SYS_getrandom, SYS_wait4, SYS_exit, SYS_exit_group};
+    SYS_sched_yield, SYS_ppoll, SYS_rt_sigsuspend, SYS_getrandom, SYS_wait4, SYS_exit, SYS_exit_group};
 
 }  // namespace
 
