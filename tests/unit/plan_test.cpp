@@ -21,7 +21,7 @@ TEST_CASE("a plan has a JSON form that shows everything in it") {
     "plugin": "bubblewrap", "kind": "native", "argv": ["/usr/bin/bwrap", "--args", "5"],
     "env": [{"name": "PATH", "value": "/usr/bin"}],
     "files": [{"fd": 5, "label": "bwrap-args", "bytes": "--bind\u0000/a"}],
-    "paths": [{"fd": 6, "hostPath": "/a"}],
+    "paths": [{"fd": 6, "hostPath": "/a"}], "denialsFd": null,
     "enforced": ["fs_binds_only", "pid_isolation"], "layers": ["mount", ""],
     "identityUserns": true, "unconfined": false})"));
 }

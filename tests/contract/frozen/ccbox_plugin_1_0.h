@@ -229,6 +229,9 @@ typedef struct ccbox_plan_sink {
   void (*enforces)(void *ctx, uint64_t bits);
   /* CCBOX_PLAN_* flags. The host refuses a plan with a flag that it does not know: isolation may rest on it. */
   void (*flags)(void *ctx, uint32_t flags);
+  /* Returns the descriptor number under which the started process finds a Unix packet socket. Each packet that it
+   * sends is the body of one event "denial" of the session (docs/abi.md). Once a plan. */
+  int32_t (*denials)(void *ctx);
 } ccbox_plan_sink;
 
 enum {
