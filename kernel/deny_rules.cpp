@@ -209,7 +209,7 @@ class deny_compiler {
     if (!own->empty()) merged = shared;
     for (auto& [g, deny] : *own) {
       merged.add(std::move(g));
-      reasons.push_back({deny->pattern, deny->reason, {}});
+      reasons.push_back({deny->pattern, deny->reason, {}, name_condition::none});
       origins.push_back(deny->origin);
     }
     const glob_set& deny = own->empty() ? shared : merged;
@@ -219,7 +219,8 @@ class deny_compiler {
 
     const auto state = state_at(deny, root);
     for (std::size_t i = 0; i < deny.size(); ++i)
-      add_names(names_, rule_kind::name_deny, origins[i], why(i), root, texts_at(deny, state, i));
+      add_names(names_, rule_kind::name_deny, origins[i], why(i), root, texts_at(deny, state, i),
+                reasons[i].condition);
     const auto exempt_state = state_at(exempt, root);
     for (std::size_t i = 0; i < exempt.size(); ++i) {
       const auto& entry = request_.config.name_exempt[i];
@@ -266,12 +267,14 @@ class deny_compiler {
   }
 
   void add_names(std::vector<rule>& list, rule_kind kind, rule_origin origin, const std::string& reason,
-                 const rule& root, const std::vector<std::string>& texts) {
+                 const rule& root, const std::vector<std::string>& texts,
+                 name_condition condition = name_condition::none) {
     for (const auto& text : texts) {
       rule r = make(kind, CCBOX_RULE_FS_NAME_DENY, origin, reason);
       r.path = text;
       r.guest_path = root.guest_path;
       r.glob = true;
+      r.condition = condition;
       add(list, std::move(r));
     }
   }

@@ -70,7 +70,8 @@ struct rule {
   std::string guest_path;
   bool read_only = false;  // mount
   bool glob = false;
-  bool is_target = false;  // the symlink-resolved spelling of the rule before it
+  bool is_target = false;                           // the symlink-resolved spelling of the rule before it
+  name_condition condition = name_condition::none;  // name_deny with `glob`
   path_type type = path_type::missing;
   // NAME rules with `glob`: `path` is relative to guest_path (see glob.hpp); without: one absolute path
   // *inside*.

@@ -42,14 +42,28 @@ result<std::string> parse_reason(const yaml_value& group) {
   return why;
 }
 
+result<name_condition> parse_condition(const yaml_value& group) {
+  if (!group.has("vetted")) return name_condition::none;
+  auto name = group["vetted"].as_string();
+  if (!name) return name.error();
+  if (*name == "git-config") return name_condition::git_config;
+  if (*name == "git-worktree") return name_condition::git_worktree;
+  return group["vetted"].error_here("unknown condition " + quoted(*name),
+                                    "`vetted` is git-config or git-worktree");
+}
+
 result<std::vector<config_entry>> parse_entries(const yaml_value& section, pattern_kind kind) {
   std::vector<config_entry> out;
   auto groups = section.items();
   if (!groups) return groups.error();
   for (const auto& group : *groups) {
-    if (auto known = group.require_keys({"why", "paths"}); !known) return known.error();
+    auto known = kind == pattern_kind::name ? group.require_keys({"why", "paths", "vetted"})
+                                            : group.require_keys({"why", "paths"});
+    if (!known) return known.error();
     auto why = parse_reason(group);
     if (!why) return why.error();
+    const auto condition = parse_condition(group);
+    if (!condition) return condition.error();
     auto paths = group["paths"].items();
     if (!paths) return paths.error();
     if (paths->empty()) return group.error_here("`paths` is empty", "remove the entry, or list paths");
@@ -59,7 +73,7 @@ result<std::vector<config_entry>> parse_entries(const yaml_value& section, patte
       if (const auto reason = refuse_pattern(*pattern, kind); !reason.empty())
         return item.error_here(quoted(*pattern) + ": " + reason);
       if (kind != pattern_kind::name) *pattern = normalise_path(*pattern);
-      out.push_back({std::move(*pattern), *why, item.where()});
+      out.push_back({std::move(*pattern), *why, item.where(), *condition});
     }
   }
   return out;
@@ -184,6 +198,11 @@ result<policy_config> parse_document(const yaml_value& root, const std::string& 
                              "write `" + std::string(s.key) + ": []` if nothing is meant");
     auto entries = parse_entries(root[s.key], s.kind);
     if (!entries) return entries.error();
+    if (s.entries != &out.name_deny)
+      for (const auto& entry : *entries)
+        if (entry.condition != name_condition::none)
+          return error{error_code::invalid_argument,
+                       entry.where + ": `vetted` belongs to what name_deny denies", "remove it"};
     *s.entries = std::move(*entries);
   }
   const auto limit = root["max_existing_matches"].as_integer();

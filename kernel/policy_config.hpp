@@ -10,11 +10,19 @@
 
 namespace ccbox {
 
+// When a name may be made all the same.
+enum class name_condition {
+  none,
+  git_config,    // `vetted: git-config`: if it is configuration of git that can do no harm
+  git_worktree,  // `vetted: git-worktree`: if it is not there at the start
+};
+
 // A path or glob of the config with the reason that explain prints. `~` is the caller's home.
 struct config_entry {
   std::string pattern;
   std::string reason;
-  std::string where;  // file:line:column
+  std::string where;                                // file:line:column
+  name_condition condition = name_condition::none;  // name_deny
 
   bool operator==(const config_entry&) const = default;
 };

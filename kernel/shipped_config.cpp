@@ -77,6 +77,7 @@ void pass_policy(Table& table, Config& config) {
       table.pass(entry.pattern);
       table.pass(entry.reason);
       table.place(entry.where);
+      table.pass_number(entry.condition);
     });
   table.pass_number(config.max_existing_matches);
   auto& variables = config.environment;

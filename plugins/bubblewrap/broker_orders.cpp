@@ -24,8 +24,12 @@ bool take_count(std::string_view& from, List& list) {
 
 bool take_anchor(std::string_view& from, name_anchor& anchor) {
   if (!take(from, anchor.guest) || !take_count(from, anchor.deny)) return false;
-  for (auto& rule : anchor.deny)
-    if (!take(from, rule.glob) || !take(from, rule.reason)) return false;
+  for (auto& rule : anchor.deny) {
+    std::uint32_t when = 0;
+    if (!take(from, rule.glob) || !take(from, rule.reason) || !take(from, when)) return false;
+    if (when > static_cast<std::uint32_t>(name_rule::condition::is_new)) return false;
+    rule.when = static_cast<name_rule::condition>(when);
+  }
   return take(from, anchor.exempt);
 }
 
@@ -48,6 +52,7 @@ std::string encode(const broker_orders& orders) {
     for (const auto& rule : anchor.deny) {
       put(out, rule.glob);
       put(out, rule.reason);
+      put(out, static_cast<std::uint32_t>(rule.when));
     }
     put_count(out, anchor.exempt.size());
     for (const auto& glob : anchor.exempt)

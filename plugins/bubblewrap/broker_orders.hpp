@@ -2,6 +2,7 @@
 // in a sealed file; the same strings and lists as ccbox/floor.hpp.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,6 +13,15 @@ namespace ccbox::bubblewrap {
 struct name_rule {
   std::string glob;    // ccbox/glob.hpp, relative to the anchor
   std::string reason;  // for people
+  // When such a file may come into being, and go again, all the same.
+  enum class condition : std::uint32_t {
+    none,
+    git_config,  // moved into place, as configuration of git that can do no harm
+    is_new,      // made where none is; what must stay is a mount
+  };
+  condition when = condition::none;
+
+  bool may_go() const { return when != condition::none; }
 };
 
 // A directory inside and what may not be made below it.

@@ -28,6 +28,11 @@ std::string literal_glob(std::string_view path) {
   return "." + std::string(path);
 }
 
+name_rule::condition condition_of(const plugin::rule& r) {
+  if (r.has(CCBOX_RULE_VETTED_GIT_CONFIG)) return name_rule::condition::git_config;
+  return r.has(CCBOX_RULE_NEW_ALLOWED) ? name_rule::condition::is_new : name_rule::condition::none;
+}
+
 std::vector<name_anchor> anchors_of(const plugin::plan_request& request) {
   std::map<std::string, name_anchor, std::less<>> anchors;
   for (const auto& r : request.rules()) {
@@ -38,7 +43,7 @@ std::vector<name_anchor> anchors_of(const plugin::plan_request& request) {
     anchor.guest = guest;
     auto pattern = is_glob ? std::string(r.path) : literal_glob(r.path);
     if (r.kind == CCBOX_KIND_NAME_DENY)
-      anchor.deny.push_back({std::move(pattern), std::string(r.reason)});
+      anchor.deny.push_back({std::move(pattern), std::string(r.reason), condition_of(r)});
     else
       anchor.exempt.push_back(std::move(pattern));
   }

@@ -12,9 +12,9 @@ namespace {
 
 using plugin::failure;
 
-constexpr std::uint32_t known_flags = CCBOX_RULE_READ_ONLY | CCBOX_RULE_GLOB | CCBOX_RULE_EXISTS |
-                                      CCBOX_RULE_DIRECTORY | CCBOX_RULE_SYMLINK | CCBOX_RULE_SYSTEM |
-                                      CCBOX_RULE_TARGET;
+constexpr std::uint32_t known_flags =
+    CCBOX_RULE_READ_ONLY | CCBOX_RULE_GLOB | CCBOX_RULE_EXISTS | CCBOX_RULE_DIRECTORY | CCBOX_RULE_SYMLINK |
+    CCBOX_RULE_SYSTEM | CCBOX_RULE_TARGET | CCBOX_RULE_VETTED_GIT_CONFIG | CCBOX_RULE_NEW_ALLOWED;
 
 // What of a fresh /proc tells of the whole machine: its memory, devices, timers and keys. It asks for the
 // host's root user, not for a capability: and that is who a root caller is inside. Others the kernel refuses.

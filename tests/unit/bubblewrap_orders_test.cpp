@@ -15,7 +15,8 @@ broker_orders some_broker_orders() {
   broker_orders orders;
   orders.open = {"/proc", "/dev", std::string("/a\0b", 4), ""};
   orders.mounts = {{"/w", "/home/u/w"}, {"/", "/"}};
-  orders.anchors = {{"/w", {{".env", "secrets"}, {"**/.git/hooks/*", ""}}, {"*.sample"}}, {"/", {}, {}}};
+  orders.anchors = {{"/w", {{".env", "secrets"}, {"c", "", name_rule::condition::git_config}}, {"*.sample"}},
+                    {"/", {}, {}}};
   return orders;
 }
 
@@ -58,6 +59,8 @@ TEST_CASE("the broker's orders come back as they were, and nothing shorter or lo
   REQUIRE(back->anchors[0].deny.size() == 2);
   CHECK(back->anchors[0].deny[0].glob == ".env");
   CHECK(back->anchors[0].deny[0].reason == "secrets");
+  CHECK(back->anchors[0].deny[0].when == name_rule::condition::none);
+  CHECK(back->anchors[0].deny[1].when == name_rule::condition::git_config);
   CHECK(back->anchors[0].exempt == orders.anchors[0].exempt);
   CHECK(back->anchors[1].deny.empty());
   CHECK(encode(*back) == bytes);

@@ -246,6 +246,26 @@ TEST_CASE("a small complete policy file loads") {
   CHECK(config->max_existing_matches == 5);
 }
 
+TEST_CASE("a condition of a name rule is one that is known, and nothing but name_deny has any") {
+  const auto config =
+      parse_policy_config(with("name_deny: []\n",
+                               "name_deny:\n"
+                               "  - {why: c, vetted: git-config, paths: ['**/.git/config']}\n"
+                               "  - {why: w, vetted: git-worktree, paths: ['**/.git/worktrees/*/gitdir']}\n"
+                               "  - {why: k, paths: ['*.key']}\n"),
+                          "p.yaml");
+  REQUIRE_MESSAGE(config.has_value(), config.error().what);
+  REQUIRE(config->name_deny.size() == 3);
+  CHECK(config->name_deny[0].condition == name_condition::git_config);
+  CHECK(config->name_deny[1].condition == name_condition::git_worktree);
+  CHECK(config->name_deny[2].condition == name_condition::none);
+  for (const std::string bad : {"git", "''", "true", "[git-config]"})
+    CHECK(refusal(with("name_deny: []", "name_deny: [{why: x, vetted: " + bad + ", paths: [a]}]"))
+              .what.find(".yaml:8:") != std::string::npos);
+  refusal(with("name_exempt: []", "name_exempt: [{why: x, vetted: git-config, paths: [a]}]"));
+  refusal(with("read_deny: []", "read_deny: [{why: x, vetted: git-config, paths: [/a]}]"));
+}
+
 TEST_CASE("a missing section is an error, not an empty one") {
   for (const std::string key : {"required", "system_read", "read_deny", "write_deny", "name_deny",
                                 "name_exempt", "exec_deny", "max_existing_matches", "environment"}) {

@@ -77,6 +77,7 @@ name_rules::state name_rules::into(const state& from, std::string_view name) con
 
 const name_rule* name_rules::forbids(const state& in, std::string_view name) const {
   std::vector<std::uint32_t> accepted, exempt;
+  const name_rule* conditional = nullptr;
   for (const auto& here : in) {
     const auto& owner = *static_cast<const anchor*>(here.anchor);
     accepted.clear();
@@ -84,9 +85,13 @@ const name_rule* name_rules::forbids(const state& in, std::string_view name) con
     if (accepted.empty()) continue;
     exempt.clear();
     owner.exempt.step(here.exempt, name, &exempt);
-    if (exempt.empty()) return &owner.rules[accepted.front()];
+    if (!exempt.empty()) continue;
+    for (const auto index : accepted) {
+      if (owner.rules[index].when == name_rule::condition::none) return &owner.rules[index];
+      conditional = &owner.rules[index];
+    }
   }
-  return nullptr;
+  return conditional;
 }
 
 const name_rule* name_rules::leads_to(const state& in, std::string_view name) const {

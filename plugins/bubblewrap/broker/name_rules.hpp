@@ -35,7 +35,7 @@ class name_rules {
   // In the directory `name` of a directory in state `from`.
   state into(const state& from, std::string_view name) const;
 
-  // The rule that forbids the name, or null. It lives as long as this.
+  // The rule that forbids the name, or null. It lives as long as this. One without conditions comes first.
   const name_rule* forbids(const state& in, std::string_view name) const;
   // A rule that forbids something below `name`: a symbolic link of this name would lead round it. Or null.
   const name_rule* leads_to(const state& in, std::string_view name) const;

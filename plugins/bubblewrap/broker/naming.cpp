@@ -130,9 +130,12 @@ outcome remove(desk& at, const caller& who, const path_argument& where, int flag
   const auto step = at.locate(who, where, in);
   if (!step.is_done()) return step;
   if (at.paths.is_open(in.directory)) return outcome::kernel();
-  if (const auto* rule = at.forbids(in))
+  const auto* rule = at.forbids(in);
+  // Without its configuration a repository runs nothing. What the owner has is a mount, which stays.
+  if (rule && !rule->may_go())
     return exists(in) ? at.deny(who, "remove", in, *rule) : outcome::failure(ENOENT);
-  return of(::unlinkat(in.parent.get(), in.argument().c_str(), flags));
+  if (::unlinkat(in.parent.get(), in.argument().c_str(), flags) == 0) return {};
+  return rule && errno == EBUSY ? at.deny(who, "remove", in, *rule) : outcome::failure(errno);
 }
 
 outcome make_link(desk& at, const caller& who, path_argument from, const path_argument& to, int flags) {

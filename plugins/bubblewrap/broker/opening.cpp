@@ -78,6 +78,10 @@ outcome open_forbidden(desk& at, const caller& who, const open_request& asked, c
     flags &= ~O_CREAT;
     return {};
   }
+  if (!is_there && rule.when == name_rule::condition::is_new) {
+    flags |= O_EXCL;  // nothing that comes into its place meanwhile
+    return {};
+  }
   return at.deny(who, is_there ? "write" : "create", in, rule);
 }
 
