@@ -33,8 +33,10 @@ std::optional<name_rules> name_rules::make(const broker_orders& orders, std::str
     auto into = std::make_unique<anchor>();
     into->guest = given.guest;
     into->rules = given.deny;
-    for (const auto& rule : given.deny)
+    for (const auto& rule : given.deny) {
       if (!add(into->deny, rule.glob)) return std::nullopt;
+      made.guards_git_ = made.guards_git_ || rule.when == name_rule::condition::git_config;
+    }
     for (const auto& pattern : given.exempt)
       if (!add(into->exempt, pattern)) return std::nullopt;
     made.anchors_.push_back(std::move(into));

@@ -35,6 +35,9 @@ class name_rules {
   // In the directory `name` of a directory in state `from`.
   state into(const state& from, std::string_view name) const;
 
+  // Is configuration of git among what they are about?
+  bool guards_git() const { return guards_git_; }
+
   // The rule that forbids the name, or null. It lives as long as this. One without conditions comes first.
   const name_rule* forbids(const state& in, std::string_view name) const;
   // A rule that forbids something below `name`: a symbolic link of this name would lead round it. Or null.
@@ -51,6 +54,7 @@ class name_rules {
 
   static constexpr std::size_t most_remembered = 4096;
   std::vector<std::unique_ptr<anchor>> anchors_;
+  bool guards_git_ = false;
   mutable std::unordered_map<std::string, state> remembered_;
 };
 

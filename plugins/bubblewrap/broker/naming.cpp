@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <cstdio>
 
+#include "broker/git_directory.hpp"
+
 namespace ccbox::bubblewrap {
 
 namespace {
@@ -17,14 +19,15 @@ outcome of(int result) {
 
 // Where a new name is to be made. Done: the kernel may be asked to.
 outcome prepare(desk& at, const caller& who, const char* operation, const path_argument& where, bool is_link,
-                place& in) {
+                making what, place& in) {
   const auto step = at.locate(who, where, in);
   if (!step.is_done()) return step;
   if (at.paths.is_open(in.directory)) return outcome::kernel();
   const auto& state = at.rules.at(in.directory);
   const auto* rule = at.rules.forbids(state, in.name);
   if (!rule && is_link) rule = at.rules.leads_to(state, in.name);
-  if (!rule) return {};
+  if (!rule) rule = guarded_by_git(at, in, what);
+  if (!rule) return before_git_directory(at, who, operation, in);
   return exists(in) ? outcome::failure(EEXIST) : at.deny(who, operation, in, *rule);
 }
 
@@ -38,8 +41,9 @@ struct link_source {
 };
 
 outcome check_source(desk& at, const caller& who, const place& in) {
-  if (const auto* rule = at.forbids(in)) return at.deny(who, "link", in, *rule);
-  return {};
+  const auto* rule = at.forbids(in);
+  if (!rule) rule = guarded_by_git(at, in, making::other);
+  return rule ? at.deny(who, "link", in, *rule) : outcome();
 }
 
 // By descriptor: the name that its file has now decides.
@@ -50,7 +54,9 @@ outcome source_of_object(desk& at, const caller& who, descriptor object, link_so
   place in;
   in.directory = slash == 0 ? "/" : path.substr(0, slash);
   in.name = path.substr(slash + 1);
-  const auto step = check_source(at, who, in);
+  auto step = hold_parent(in);
+  if (!step.is_done()) return step;
+  step = check_source(at, who, in);
   if (!step.is_done()) return step;
   struct stat status;
   if (::fstat(object.get(), &status) != 0) return outcome::failure(errno);
@@ -103,7 +109,7 @@ outcome find_source(desk& at, const caller& who, path_argument from, int flags, 
 
 outcome make_directory(desk& at, const caller& who, const path_argument& where, mode_t mode) {
   place in;
-  const auto step = prepare(at, who, "mkdir", where, false, in);
+  const auto step = prepare(at, who, "mkdir", where, false, making::directory, in);
   if (!step.is_done()) return step;
   at.take_umask_of(who);
   return of(::mkdirat(in.parent.get(), in.argument().c_str(), mode));
@@ -111,7 +117,7 @@ outcome make_directory(desk& at, const caller& who, const path_argument& where, 
 
 outcome make_node(desk& at, const caller& who, const path_argument& where, mode_t mode, dev_t device) {
   place in;
-  const auto step = prepare(at, who, "mknod", where, false, in);
+  const auto step = prepare(at, who, "mknod", where, false, making::other, in);
   if (!step.is_done()) return step;
   at.take_umask_of(who);
   return of(::mknodat(in.parent.get(), in.argument().c_str(), mode, device));
@@ -119,7 +125,7 @@ outcome make_node(desk& at, const caller& who, const path_argument& where, mode_
 
 outcome make_symlink(desk& at, const caller& who, const path_argument& where, const std::string& target) {
   place in;
-  const auto step = prepare(at, who, "symlink", where, true, in);
+  const auto step = prepare(at, who, "symlink", where, true, making::other, in);
   if (!step.is_done()) return step;
   return of(::symlinkat(target.c_str(), in.parent.get(), in.argument().c_str()));
 }
@@ -144,7 +150,7 @@ outcome make_link(desk& at, const caller& who, path_argument from, const path_ar
   auto step = find_source(at, who, std::move(from), flags, source);
   if (!step.is_done()) return step;
   place in;
-  step = prepare(at, who, "link", to, source.is_symlink, in);
+  step = prepare(at, who, "link", to, source.is_symlink, making::other, in);
   if (!step.is_done()) return step;
   return of(
       ::linkat(source.directory, source.path.c_str(), in.parent.get(), in.argument().c_str(), source.flags));

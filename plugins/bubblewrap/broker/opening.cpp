@@ -8,6 +8,8 @@
 #include <string>
 #include <utility>
 
+#include "broker/git_directory.hpp"
+
 namespace ccbox::bubblewrap {
 
 namespace {
@@ -50,8 +52,13 @@ outcome reopen(desk& at, const caller& who, const open_request& asked, int numbe
   of.directory = slash == 0 ? "/" : path.substr(0, slash);
   of.name = path.substr(slash + 1);
   if (at.paths.is_open(of.directory)) return outcome::kernel();
-  if (!only_reads(asked.flags))
-    if (const auto* rule = at.forbids(of)) return at.deny(who, "write", of, *rule);
+  if (!only_reads(asked.flags)) {
+    const auto step = hold_parent(of);
+    if (!step.is_done()) return step;
+    const auto* rule = at.forbids(of);
+    if (!rule) rule = guarded_by_git(at, of, making::file);
+    if (rule) return at.deny(who, "write", of, *rule);
+  }
   if ((asked.flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL)) return outcome::failure(EEXIST);
   if (asked.flags & O_NOFOLLOW) return outcome::failure(ELOOP);
   char link[16];
@@ -108,7 +115,9 @@ outcome open_file(desk& at, const caller& who, open_request asked, descriptor& o
       continue;
     }
     int flags = asked.flags;
-    if (const auto* rule = at.forbids(in)) {
+    const auto* rule = at.forbids(in);
+    if (!rule) rule = guarded_by_git(at, in, making::file);
+    if (rule) {
       step = open_forbidden(at, who, asked, in, *rule, flags);
       if (!step.is_done()) return step;
     }

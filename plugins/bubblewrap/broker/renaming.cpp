@@ -2,19 +2,16 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <sys/random.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <optional>
-#include <string>
-#include <string_view>
 
-#include "broker/git_config.hpp"
+#include "broker/git_config_file.hpp"
+#include "broker/git_directory.hpp"
 
 namespace ccbox::bubblewrap {
 
@@ -100,73 +97,21 @@ bool is_git_config(const name_rule& rule) {
   return rule.when == name_rule::condition::git_config;
 }
 
-// Nothing: what is there is no such file, or errno says why it cannot be read.
-std::optional<std::string> read_config(const place& from, struct stat& status) {
-  constexpr std::size_t most = std::size_t{1} << 20;
-  const descriptor file(::openat(from.parent.get(), from.name.c_str(),
-                                 O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
-  if (!file || ::fstat(file.get(), &status) != 0) return std::nullopt;
-  errno = EACCES;
-  if (!S_ISREG(status.st_mode)) return std::nullopt;
-  std::string text(most + 1, '\0');
-  std::size_t size = 0;
-  while (size < text.size()) {
-    const auto got = ::read(file.get(), text.data() + size, text.size() - size);
-    if (got < 0) return std::nullopt;
-    if (got == 0) break;
-    size += static_cast<std::size_t>(got);
+// What git directories of any name have to say. Nothing: go on.
+std::optional<outcome> into_git_directory(desk& at, const caller& who, const place& source,
+                                          const place& target, unsigned flags) {
+  if (const auto* rule = guarded_by_git(at, target, making::other)) {
+    if (flags == 0 && is_git_config(*rule)) return install_git_config(at, who, source, target, *rule);
+    return at.deny(who, "rename", target, *rule);
   }
-  errno = EFBIG;
-  if (size > most) return std::nullopt;
-  text.resize(size);
-  return text;
-}
-
-bool write_all(int fd, std::string_view text) {
-  while (!text.empty()) {
-    const auto put = ::write(fd, text.data(), text.size());
-    if (put < 0) return false;
-    text.remove_prefix(static_cast<std::size_t>(put));
+  if (flags & RENAME_EXCHANGE)
+    if (const auto* rule = guarded_by_git(at, source, making::other))
+      return at.deny(who, "rename", source, *rule);
+  for (const auto* each : {&target, &source}) {
+    const auto step = before_git_directory(at, who, "rename", *each);
+    if (!step.is_done()) return step;
   }
-  return true;
-}
-
-// Configuration of git comes into place: not the file that the caller has made, which it may still hold open,
-// have mapped or have under another name, but one of the broker's with the bytes that were looked at. Nobody
-// inside opens it for writing: that, too, the broker would have to do, and it does one thing at a time.
-outcome install_git_config(desk& at, const caller& who, const place& source, const place& target,
-                           const name_rule& rule) {
-  const auto refuse = [&](const std::string& why) {
-    auto said = rule;
-    said.reason = why + "; " + rule.reason;
-    return at.deny(who, "rename", target, said);
-  };
-  if (source.directory != target.directory || !source.slashes.empty() || !target.slashes.empty())
-    return refuse("configuration comes into place from a file beside it");
-  struct stat status;
-  const auto text = read_config(source, status);
-  if (!text)
-    return errno == EFBIG || errno == EACCES || errno == ELOOP
-               ? refuse("not a file of at most 1 MiB that can be read")
-               : outcome::failure(errno);
-  if (const auto why = objection_to_git_config(*text, target.directory); !why.empty()) return refuse(why);
-
-  std::uint64_t number = 0;
-  if (::getrandom(&number, sizeof number, 0) != static_cast<ssize_t>(sizeof number))
-    return outcome::failure(EAGAIN);
-  const auto made = ".ccbox-" + std::to_string(number);
-  descriptor file(::openat(target.parent.get(), made.c_str(),
-                           O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-  if (!file) return outcome::failure(errno);
-  const bool is_written = write_all(file.get(), *text) && ::fchmod(file.get(), status.st_mode & 0777) == 0;
-  if (is_written && ::syscall(SYS_renameat2, target.parent.get(), made.c_str(), target.parent.get(),
-                              target.name.c_str(), 0) == 0) {
-    ::unlinkat(source.parent.get(), source.name.c_str(), 0);
-    return {};
-  }
-  const int failure = errno;
-  ::unlinkat(target.parent.get(), made.c_str(), 0);
-  return failure == EBUSY ? at.deny(who, "rename", target, rule) : outcome::failure(failure);
+  return std::nullopt;
 }
 
 }  // namespace
@@ -189,6 +134,9 @@ outcome rename(desk& at, const caller& who, const path_argument& from, const pat
     if (const auto* rule = objection(at, target, source)) return at.deny(who, "rename", target, *rule);
   } else if (const auto* rule = exists(target) ? at.forbids(target) : nullptr) {
     return at.deny(who, "rename", target, *rule);
+  }
+  if (exists(source)) {
+    if (const auto answer = into_git_directory(at, who, source, target, flags)) return *answer;
   }
   const auto done = ::syscall(SYS_renameat2, source.parent.get(), source.argument().c_str(),
                               target.parent.get(), target.argument().c_str(), flags);
