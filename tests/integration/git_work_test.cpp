@@ -106,6 +106,49 @@ TEST_CASE("settings by which git runs a program are refused, whoever writes them
   CHECK(on_host(work, "cat r/.git/config").out == before);
 }
 
+TEST_CASE("what is planted for the host's git would run, if it could be planted") {
+  const temporary_directory work;
+  const std::string program = work.write("evil", "#!/bin/sh\ntouch " + work.path() + "/canary\n");
+  REQUIRE(std::system(("chmod 755 " + program).c_str()) == 0);
+  const std::string planted =
+      "mkdir -p p/objects p/refs w; echo 'gitdir: ../p' > w/.git; echo 'ref: refs/heads/x' > p/HEAD; ";
+  const std::string config =
+      "printf '[core]\nbare = false\nworktree = .\nfsmonitor = " + program + "\n' > p/config; ";
+  REQUIRE(
+      on_host(work, planted + config + "cd w; git status; test -e ../canary; rm -r ../p ../canary").code ==
+      0);
+  for (const std::string& attempt : std::vector<std::string>{
+           planted + config, "mkdir p; " + config + planted,
+           "mkdir p; " + config +
+               "mkdir q; mv p/config q/config; mkdir -p p/refs p/objects; mv q/config p/config",
+           planted + "echo x > c; ln c p/config", planted + "ln -s ../c p/config",
+           planted + "mkdir p/hooks; cp evil p/hooks/post-index-change",
+           planted + "mkdir h; cp evil h/post-index-change; mv -T h p/hooks",
+           planted + "mkdir h; cp evil h/post-index-change; ln -s ../h p/hooks",
+           "mkdir -p p/refs p/hooks x; cp evil p/hooks/post-index-change; mv x p/objects",
+           "mkdir -p p/refs p/hooks x; cp evil p/hooks/post-index-change; ln -s ../x p/objects",
+           "mkdir -p p/objects x; " + config + "mv x p/refs", "git init -q --bare p; ln p/config c",
+           "git init -q --bare p; echo x >> p/config",
+           "git init -q --bare p; exec 7<p/config; echo x >> /proc/self/fd/7",
+           "git init -q --bare p; git -C p config core.fsmonitor " + program,
+           "mkdir p; echo x > p/config.worktree"}) {
+    CAPTURE(attempt);
+    CHECK(guarded(work, attempt).code != 0);
+    runs_nothing_on_the_host(work);
+    REQUIRE(on_host(work, "rm -rf p q x h c w").code == 0);
+  }
+}
+
+TEST_CASE("bare repositories of any name are made, cloned and pushed to") {
+  const temporary_directory work;
+  works(work,
+        "git init -q --bare b; " + a_repository +
+            "git push -q ../b HEAD:main; cd ..; git clone -q --bare r c; "
+            "git clone -q --mirror r m; cd m; git remote update; git config --unset remote.origin.mirror");
+  runs_nothing_on_the_host(work);
+  works(work, "git init -q --bare x; mv x y; git init -q z; mv z u; rm -rf y u; test ! -e y -a ! -e u");
+}
+
 TEST_CASE("an owner's configuration stays as it is, and so does their worktree's way to it") {
   const temporary_directory work;
   REQUIRE(on_host(work, a_repository + "git worktree add -q ../w").code == 0);

@@ -29,7 +29,8 @@ TEST_CASE("a command gets the session's own places, whatever the caller's were")
                             {"XDG_CACHE_HOME", "/x"}, {"LANG", "C.UTF-8"},      {"LD_PRELOAD", "/x.so"}};
   const auto p = bench.compile();
   const auto env = command_environment(p, bench.host, bench.config);
-  CHECK(env == environment{{"HOME", p.home},
+  CHECK(env == environment{{"GIT_TEMPLATE_DIR", ""},
+                           {"HOME", p.home},
                            {"LANG", "C.UTF-8"},
                            {"PATH", default_path},
                            {"SHELL", "/bin/bash"},
@@ -38,6 +39,13 @@ TEST_CASE("a command gets the session's own places, whatever the caller's were")
                            {"XDG_CONFIG_HOME", p.home + "/.config"},
                            {"XDG_DATA_HOME", p.home + "/.local/share"},
                            {"XDG_STATE_HOME", p.home + "/.local/state"}});
+}
+
+TEST_CASE("without name rules git has its own templates") {
+  policy_bench bench;
+  auto p = bench.compile();
+  p.required &= ~CCBOX_RULE_FS_NAME_DENY;
+  CHECK_FALSE(command_environment(p, bench.host, bench.config).contains("GIT_TEMPLATE_DIR"));
 }
 
 TEST_CASE("the path is the default where the caller has none") {

@@ -261,7 +261,7 @@ TEST_CASE("a condition of a name rule is one that is known, and nothing but name
   CHECK(config->name_deny[2].condition == name_condition::none);
   for (const std::string bad : {"git", "''", "true", "[git-config]"})
     CHECK(refusal(with("name_deny: []", "name_deny: [{why: x, vetted: " + bad + ", paths: [a]}]"))
-              .what.find(".yaml:8:") != std::string::npos);
+              .what.find(".yaml:7:") != std::string::npos);
   refusal(with("name_exempt: []", "name_exempt: [{why: x, vetted: git-config, paths: [a]}]"));
   refusal(with("read_deny: []", "read_deny: [{why: x, vetted: git-config, paths: [/a]}]"));
 }
