@@ -112,8 +112,7 @@ TEST_CASE("what is planted for the host's git would run, if it could be planted"
   REQUIRE(std::system(("chmod 755 " + program).c_str()) == 0);
   const std::string planted =
       "mkdir -p p/objects p/refs w; echo 'gitdir: ../p' > w/.git; echo 'ref: refs/heads/x' > p/HEAD; ";
-  const std::string config =
-      "printf '[core]\nbare = false\nworktree = .\nfsmonitor = " + program + "\n' > p/config; ";
+  const std::string config = "printf '[core]\nbare = false\nfsmonitor = " + program + "\n' > p/config; ";
   REQUIRE(
       on_host(work, planted + config + "cd w; git status; test -e ../canary; rm -r ../p ../canary").code ==
       0);
@@ -133,6 +132,7 @@ TEST_CASE("what is planted for the host's git would run, if it could be planted"
            "git init -q --bare p; git -C p config core.fsmonitor " + program,
            "mkdir p; echo x > p/config.worktree"}) {
     CAPTURE(attempt);
+    REQUIRE(on_host(work, attempt + "\nrm -rf p q x h c w").code == 0);  // without the rules it succeeds
     CHECK(guarded(work, attempt).code != 0);
     runs_nothing_on_the_host(work);
     REQUIRE(on_host(work, "rm -rf p q x h c w").code == 0);
