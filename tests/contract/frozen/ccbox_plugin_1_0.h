@@ -172,7 +172,13 @@ enum {
   CCBOX_RULE_DIRECTORY = 1u << 3, /* ... as a directory */
   CCBOX_RULE_SYMLINK = 1u << 4,   /* ... as, or through, a symbolic link (never followed for you) */
   CCBOX_RULE_SYSTEM = 1u << 5,    /* MOUNT: part of the operating system's view, not of the spec */
-  CCBOX_RULE_TARGET = 1u << 6     /* the symlink-resolved spelling of the rule before it */
+  CCBOX_RULE_TARGET = 1u << 6,    /* the symlink-resolved spelling of the rule before it */
+  /* NAME_DENY: such a file may come into place if its content, git's configuration, can do no harm and nobody inside
+   * can change it afterwards. A backend that does not check that takes the rule as any other. */
+  CCBOX_RULE_VETTED_GIT_CONFIG = 1u << 7,
+  /* NAME_DENY: only what is there at the start needs protection, for which it has rules of its own; a new one may be
+   * made. A backend that does not know that takes the rule as any other. */
+  CCBOX_RULE_NEW_ALLOWED = 1u << 8
 };
 
 typedef struct ccbox_rule {
