@@ -60,7 +60,8 @@ void close_all_but(const inherited_descriptors& given) {
     if (number < 0) continue;
     const auto stays = static_cast<unsigned>(number);
     if (stays > first && close_range(first, stays - 1, 0) != 0) fail("close_range", errno);
-    if (fcntl(number, F_SETFD, FD_CLOEXEC) != 0) fail("an inherited descriptor", errno);
+    if (fcntl(number, F_SETFD, FD_CLOEXEC) != 0)
+      fail(number == given.channel ? "the channel" : "an inherited descriptor", errno);
     first = stays + 1;
   }
   if (close_range(first, ~0u, 0) != 0) fail("close_range", errno);

@@ -27,7 +27,8 @@ std::string program(const temporary_directory& directory, const std::string& scr
 
 constexpr std::uint64_t all_it_can = CCBOX_RULE_FS_BINDS_ONLY | CCBOX_RULE_FS_READ_DENY |
                                      CCBOX_RULE_FS_WRITE_DENY | CCBOX_RULE_NET_PROXY_ONLY |
-                                     CCBOX_RULE_PID_ISOLATION | CCBOX_RULE_RESOURCE_LIMITS;
+                                     CCBOX_RULE_PID_ISOLATION | CCBOX_RULE_RESOURCE_LIMITS |
+                                     CCBOX_RULE_FS_NAME_DENY;
 
 }  // namespace
 

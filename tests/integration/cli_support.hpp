@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <fstream>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,7 +21,7 @@ inline arguments operator+(arguments left, const arguments& right) {
   return left;
 }
 
-// Until name rules are enforced on Linux, the standard policy is refused without this.
+// Mounts and filters alone: name rules have tests of their own (tests/security/name_*).
 inline const arguments run_words{ccbox_program(), "run", "--without", "fs_name_deny", "--quiet"};
 
 inline run_options in(const temporary_directory& directory) {
@@ -31,6 +33,17 @@ inline run_options in(const temporary_directory& directory) {
 // `ccbox run … -- command` in the directory.
 inline finished enclosed(const temporary_directory& directory, const arguments& command) {
   return run(run_words + arguments{"--"} + command, in(directory));
+}
+
+// A policy file that demands exec_deny too, which nobody enforces on Linux.
+inline void write_demanding_policy(const temporary_directory& directory, const std::string& name) {
+  std::ifstream shipped(CCBOX_TEST_SOURCE_DIR "/config/policy.yaml");
+  std::string text(std::istreambuf_iterator<char>(shipped), {});
+  const std::string last = "pid_isolation]";
+  const auto at = text.find(last);
+  REQUIRE(at != text.npos);
+  text.replace(at, last.size(), "pid_isolation, exec_deny]");
+  directory.write(name, text);
 }
 
 inline bool contains(const std::string& text, const std::string& part) {

@@ -84,12 +84,11 @@ TEST_CASE("malformed sizes, times and numbers are refused") {
   }
 }
 
-TEST_CASE(
-    "the standard policy is refused where names are not enforced, with the rule, a pattern and the remedy") {
+TEST_CASE("a policy that demands what no backend here enforces is refused, with the rule and the remedy") {
   const temporary_directory work;
-  work.write("untouched", "");
-  check_refused({"run", "--", "touch", "started"}, in(work),
-                {"fs_name_deny", "--without fs_name_deny", ".env"});
+  write_demanding_policy(work, "policy.yaml");
+  check_refused({"run", "--policy", "policy.yaml", "--", "touch", "started"}, in(work),
+                {"exec_deny", "--without exec_deny"});
   CHECK_FALSE(exists(work / "started"));
 }
 

@@ -89,7 +89,7 @@ TEST_CASE_FIXTURE(fixture, "wrapping refuses what a launch refuses, with the sam
   event_bus bus;
   sandbox_port port(loop.executor(), context, bus);
   std::vector<sandbox_spec> bad(6, spec());
-  bad[0].without = {};
+  bad[0].bind_mounts[0].host_path = "relative";
   bad[1].bind_mounts[0].host_path = dir / "missing";
   bad[2].backend = "microvm";
   bad[3].session_id = "a/b";

@@ -120,12 +120,16 @@ TEST_CASE_FIXTURE(fixture, "two launches of one id at once: one wins, the other 
 TEST_CASE_FIXTURE(fixture,
                   "a launch that cannot be enforced is refused, names the rule, and starts nothing") {
   sandbox_spec spec = test::spec_for("s1", "bubblewrap", dir.path());
-  spec.without = {};
+  sandbox_context context = test::shared_boot().context();
+  policy_config stricter = *context.config;
+  stricter.required_linux |= CCBOX_RULE_EXEC_DENY;
+  context.config = &stricter;
+  sandbox_port strict_port{loop.executor(), context, bus};
   const auto before = test::take_footprint();
-  const auto s = loop.run(port.launch(std::move(spec)));
+  const auto s = loop.run(strict_port.launch(std::move(spec)));
   REQUIRE_FALSE(s);
   CHECK(s.error().code == error_code::unenforceable);
-  CHECK(s.error().what.find("fs_name_deny") != std::string::npos);
+  CHECK(s.error().what.find("exec_deny") != std::string::npos);
   CHECK_FALSE(s.error().hint.empty());
   CHECK(port.list().empty());
   loop.settle();
