@@ -134,7 +134,8 @@ TEST_CASE("explain prints each rule with its reason, origin and layer") {
 
 TEST_CASE("explain for people says the same") {
   const temporary_directory work;
-  const auto refused = answer_of(work, {"explain"}, {"SECRET_THING=do-not-print"});
+  write_demanding_policy(work, "policy.yaml");
+  const auto refused = answer_of(work, {"explain", "--policy", "policy.yaml"}, {"SECRET_THING=do-not-print"});
   CHECK(refused.code == 0);
   CHECK(contains(refused.out, "would be refused: "));
   CHECK_FALSE(contains(refused.out, "do-not-print"));
@@ -396,7 +397,8 @@ TEST_CASE("run --json loses nothing of a large output") {
 
 TEST_CASE("run --json says why a launch was refused, and when a limit killed it") {
   const temporary_directory work;
-  const auto refused = answer_of(work, {"run", "--json", "--", "true"});
+  write_demanding_policy(work, "policy.yaml");
+  const auto refused = answer_of(work, {"run", "--json", "--policy", "policy.yaml", "--", "true"});
   CHECK(refused.code == 125);
   const auto lines = lines_of(refused.out);
   REQUIRE(lines.size() >= 1);
