@@ -79,7 +79,7 @@ void check_kernel(findings& out) {
   const long abi = ::syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION);
   out.push_back(
       {verdict::information, "Landlock", abi > 0 ? "ABI " + std::to_string(abi) : "not available",
-       abi > 0 ? "" : "name rules (fs_name_deny) need it: boot with lsm=landlock,… on Linux 5.19 or later"});
+       abi > 0 ? "" : "name rules (fs_name_deny) need it: boot with lsm=landlock,… on Linux 6.2 or later"});
   check_switch(out, "kernel/unprivileged_userns_clone", "0",
                "allow unprivileged user namespaces: sudo sysctl kernel.unprivileged_userns_clone=1");
   check_switch(out, "user/max_user_namespaces", "0",
