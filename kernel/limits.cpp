@@ -183,7 +183,8 @@ result<limit_group> limit_group::create(const resource_limits& limits, const std
     const std::string most = std::to_string(*limits.processes + where.own_tasks);
     if (auto ok = (*group)->set("pids.max", most); !ok) return ok.error();
   } else if (limits.processes) {
-    self.set_rlimit(RLIMIT_NPROC, *limits.processes + where.own_tasks);
+    // Counted in the enclosure's user namespace, where ccbox-init alone is not the commands'.
+    self.set_rlimit(RLIMIT_NPROC, *limits.processes + 1);
   }
   if (chosen->cpus) {
     const auto group = group_at(*chosen->cpus);

@@ -35,7 +35,7 @@ limit_capability probe_limits();
 struct limit_context {
   std::string init_path;            // ccbox-init, whose janitor mode guards the cgroups
   bool own_user_namespace = false;  // the commands' ids are counted apart from this user's other processes
-  // Tasks that are counted with the commands and are none of theirs.
+  // Tasks in the cgroup of the commands that are none of theirs.
   std::uint64_t own_tasks = 2;  // the launcher and ccbox-init
 };
 

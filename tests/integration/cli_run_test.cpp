@@ -308,6 +308,19 @@ TEST_CASE("arguments and variables that are too large are refused before anythin
   CHECK(run(run_words + arguments{"--", "true"}, options).code == 0);
 }
 
+TEST_CASE("--processes is the number of the commands' processes, with name rules and without") {
+  const temporary_directory work;
+  const std::string fork_until_refused =
+      "import os, time\nn = 1\nwhile n < 40:\n  try: child = os.fork()\n  except OSError: break\n"
+      "  if child == 0: time.sleep(1000)\n  n += 1\nprint(n)\n";
+  for (const arguments& rules : {arguments{}, arguments{"--without", "fs_name_deny"}}) {
+    const auto counted = run(arguments{ccbox_program(), "run", "--quiet"} + rules +
+                                 arguments{"--processes", "7", "--", "python3", "-c", fork_until_refused},
+                             in(work));
+    CHECK_MESSAGE(counted.out == "7\n", counted.err);
+  }
+}
+
 TEST_CASE("two processes may use one session id at the same time") {
   const temporary_directory work;
   const arguments words = run_words + arguments{"--session", "same", "--memory", "256M", "--"};

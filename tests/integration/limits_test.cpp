@@ -129,7 +129,7 @@ TEST_CASE("more processes than the limit cannot be started") {
   }
   REQUIRE(group);
   if (c.processes == "rlimit") {
-    CHECK(group->rlimits()[0] == std::pair<std::uint32_t, std::uint64_t>(RLIMIT_NPROC, 22));
+    CHECK(group->rlimits()[0] == std::pair<std::uint32_t, std::uint64_t>(RLIMIT_NPROC, 21));
     CHECK(limit_group::create(l, "s", {here.init_path, false}).error().what.find("all that this user runs") !=
           std::string::npos);
     return;
