@@ -82,6 +82,9 @@ const std::vector<question> questions = {
     {"mkdir x", "rename x x/y"},
     {"mkdir -p x/y", "rename x/y x"},
     {"printf a >@", "rename nothing x"},
+    {"printf a >@", "rename nothing @"},
+    {"printf a >@", "renameat2 AT nothing AT @ RENAME_NOREPLACE"},
+    {"printf a >@; printf b >x", "renameat2 AT nothing AT x RENAME_EXCHANGE"},
     // What there is not.
     {"", "open x O_WRONLY"},
     {"", "open x/y O_CREAT|O_WRONLY 0644"},

@@ -124,6 +124,10 @@ outcome rename(desk& at, const caller& who, const path_argument& from, const pat
   step = at.locate(who, to, target);
   if (!step.is_done()) return step;
   if (at.paths.is_open(source.directory) && at.paths.is_open(target.directory)) return outcome::kernel();
+  // Not for the call below to find out: somebody outside may make the file in between.
+  struct stat status;
+  if (::fstatat(source.parent.get(), source.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0)
+    return outcome::failure(errno);
   if (const auto* rule = objection(at, source, target)) {
     if (flags == 0 && is_git_config(*rule) && rule == at.forbids(target) && !at.forbids(source))
       return install_git_config(at, who, source, target, *rule);
@@ -132,12 +136,8 @@ outcome rename(desk& at, const caller& who, const path_argument& from, const pat
   }
   if (flags & RENAME_EXCHANGE) {
     if (const auto* rule = objection(at, target, source)) return at.deny(who, "rename", target, *rule);
-  } else if (const auto* rule = exists(target) ? at.forbids(target) : nullptr) {
-    return at.deny(who, "rename", target, *rule);
   }
-  if (exists(source)) {
-    if (const auto answer = into_git_directory(at, who, source, target, flags)) return *answer;
-  }
+  if (const auto answer = into_git_directory(at, who, source, target, flags)) return *answer;
   const auto done = ::syscall(SYS_renameat2, source.parent.get(), source.argument().c_str(),
                               target.parent.get(), target.argument().c_str(), flags);
   return done == 0 ? outcome() : outcome::failure(errno);
