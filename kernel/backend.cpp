@@ -49,7 +49,7 @@ ccbox_rule to_abi(const rule& r) {
   if (r.origin == rule_origin::system) flags |= CCBOX_RULE_SYSTEM;
   if (r.is_target) flags |= CCBOX_RULE_TARGET;
   if (r.condition == name_condition::git_config) flags |= CCBOX_RULE_VETTED_GIT_CONFIG;
-  if (r.condition == name_condition::git_worktree) flags |= CCBOX_RULE_NEW_ALLOWED;
+  if (r.condition == name_condition::is_new) flags |= CCBOX_RULE_NEW_ALLOWED;
   return {static_cast<ccbox_rule_kind>(r.kind), flags, r.bit, str(r.path), str(r.guest_path), str(r.reason)};
 }
 

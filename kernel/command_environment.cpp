@@ -55,7 +55,7 @@ environment command_environment(const policy& p, const host_facts& host, const p
   out["XDG_CACHE_HOME"] = join_path(p.home, ".cache");
   out["XDG_DATA_HOME"] = join_path(p.home, ".local/share");
   out["XDG_STATE_HOME"] = join_path(p.home, ".local/state");
-  // git's templates bring info/exclude, which a name rule forbids, and samples that nobody needs.
+  // git's templates bring samples that nobody needs, and may bring hooks, which a name rule forbids.
   if (p.required & CCBOX_RULE_FS_NAME_DENY) out["GIT_TEMPLATE_DIR"] = "";
   return out;
 }

@@ -47,9 +47,8 @@ result<name_condition> parse_condition(const yaml_value& group) {
   auto name = group["vetted"].as_string();
   if (!name) return name.error();
   if (*name == "git-config") return name_condition::git_config;
-  if (*name == "git-worktree") return name_condition::git_worktree;
-  return group["vetted"].error_here("unknown condition " + quoted(*name),
-                                    "`vetted` is git-config or git-worktree");
+  if (*name == "new") return name_condition::is_new;
+  return group["vetted"].error_here("unknown condition " + quoted(*name), "`vetted` is git-config or new");
 }
 
 result<std::vector<config_entry>> parse_entries(const yaml_value& section, pattern_kind kind) {

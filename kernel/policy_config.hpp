@@ -13,8 +13,8 @@ namespace ccbox {
 // When a name may be made all the same.
 enum class name_condition {
   none,
-  git_config,    // `vetted: git-config`: if it is configuration of git that can do no harm
-  git_worktree,  // `vetted: git-worktree`: if it is not there at the start
+  git_config,  // `vetted: git-config`: if it is configuration of git that can do no harm
+  is_new,      // `vetted: new`: if it is not there at the start
 };
 
 // A path or glob of the config with the reason that explain prints. `~` is the caller's home.

@@ -149,6 +149,38 @@ TEST_CASE("bare repositories of any name are made, cloned and pushed to") {
   works(work, "git init -q --bare x; mv x y; git init -q z; mv z u; rm -rf y u; test ! -e y -a ! -e u");
 }
 
+TEST_CASE("what libgit2 makes is a repository too") {
+  const temporary_directory work;
+  works(work,
+        "cargo -q new --vcs git a; cd a; git status --porcelain | grep -q Cargo.toml; git add .; git commit "
+        "-qm a; "
+        "grep -q repositoryformatversion .git/config; test -e .git/info/exclude");
+  runs_nothing_on_the_host(work);
+}
+
+TEST_CASE("a new, empty configuration is not written to by whoever has made it") {
+  const temporary_directory work;
+  works(work,
+        "git init -q --bare b; rm b/config; mkdir -p r/.git; python3 - <<'E'\n"
+        "import os\n"
+        "for path in 'r/.git/config', 'b/config', 'r/config.worktree':\n"
+        "  for flags in os.O_WRONLY | os.O_TRUNC, os.O_RDWR | os.O_EXCL, os.O_WRONLY | os.O_APPEND:\n"
+        "    f = os.open(path, flags | os.O_CREAT, 0o600)\n"
+        "    assert os.fstat(f).st_mode & 0o777 == 0o600\n"
+        "    for way in (lambda: os.write(f, b'x'), lambda: os.ftruncate(f, 1), lambda: "
+        "open('/proc/self/fd/%d' % f, 'w'),\n"
+        "                lambda: os.open(path, flags | os.O_CREAT), lambda: os.link(path, 'l')):\n"
+        "      try:\n"
+        "        way()\n"
+        "      except OSError:\n"
+        "        continue\n"
+        "      raise SystemExit('not refused: ' + path)\n"
+        "    os.close(f)\n"
+        "    assert os.path.getsize(path) == 0\n"
+        "    os.unlink(path)\n"
+        "E\n");
+}
+
 TEST_CASE("an owner's configuration stays as it is, and so does their worktree's way to it") {
   const temporary_directory work;
   REQUIRE(on_host(work, a_repository + "git worktree add -q ../w").code == 0);

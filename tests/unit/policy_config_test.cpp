@@ -251,13 +251,13 @@ TEST_CASE("a condition of a name rule is one that is known, and nothing but name
       parse_policy_config(with("name_deny: []\n",
                                "name_deny:\n"
                                "  - {why: c, vetted: git-config, paths: ['**/.git/config']}\n"
-                               "  - {why: w, vetted: git-worktree, paths: ['**/.git/worktrees/*/gitdir']}\n"
+                               "  - {why: w, vetted: new, paths: ['**/.git/worktrees/*/gitdir']}\n"
                                "  - {why: k, paths: ['*.key']}\n"),
                           "p.yaml");
   REQUIRE_MESSAGE(config.has_value(), config.error().what);
   REQUIRE(config->name_deny.size() == 3);
   CHECK(config->name_deny[0].condition == name_condition::git_config);
-  CHECK(config->name_deny[1].condition == name_condition::git_worktree);
+  CHECK(config->name_deny[1].condition == name_condition::is_new);
   CHECK(config->name_deny[2].condition == name_condition::none);
   for (const std::string bad : {"git", "''", "true", "[git-config]"})
     CHECK(refusal(with("name_deny: []", "name_deny: [{why: x, vetted: " + bad + ", paths: [a]}]"))

@@ -59,7 +59,7 @@ outcome hold_parent(place& in) {
 }
 
 const name_rule* guarded_by_git(const desk& at, const place& in, making what) {
-  if (!at.rules.guards_git()) return nullptr;
+  if (!at.rules.guards_git(at.rules.at(in.directory))) return nullptr;
   const auto name = fold_name(in.name);
   const auto parent = in.parent.get();
   if (name == "config" && what != making::directory)
@@ -71,7 +71,7 @@ const name_rule* guarded_by_git(const desk& at, const place& in, making what) {
 }
 
 outcome before_git_directory(desk& at, const caller& who, const char* operation, const place& in) {
-  if (!at.rules.guards_git()) return {};
+  if (!at.rules.guards_git(at.rules.at(in.directory))) return {};
   const auto name = fold_name(in.name);
   const bool completes = (name == "objects" && has(in.parent.get(), "refs")) ||
                          (name == "refs" && has(in.parent.get(), "objects"));

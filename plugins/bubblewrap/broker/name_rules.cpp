@@ -1,5 +1,6 @@
 #include "broker/name_rules.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace ccbox::bubblewrap {
@@ -35,7 +36,7 @@ std::optional<name_rules> name_rules::make(const broker_orders& orders, std::str
     into->rules = given.deny;
     for (const auto& rule : given.deny) {
       if (!add(into->deny, rule.glob)) return std::nullopt;
-      made.guards_git_ = made.guards_git_ || rule.when == name_rule::condition::git_config;
+      into->guards_git = into->guards_git || rule.when == name_rule::condition::git_config;
     }
     for (const auto& pattern : given.exempt)
       if (!add(into->exempt, pattern)) return std::nullopt;
@@ -75,6 +76,12 @@ name_rules::state name_rules::into(const state& from, std::string_view name) con
     next.push_back({here.anchor, owner.deny.step(here.deny, name), owner.exempt.step(here.exempt, name)});
   }
   return next;
+}
+
+bool name_rules::guards_git(const state& in) const {
+  return std::any_of(in.begin(), in.end(), [](const position& here) {
+    return static_cast<const anchor*>(here.anchor)->guards_git;
+  });
 }
 
 const name_rule* name_rules::forbids(const state& in, std::string_view name) const {

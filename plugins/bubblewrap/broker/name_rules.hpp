@@ -35,8 +35,8 @@ class name_rules {
   // In the directory `name` of a directory in state `from`.
   state into(const state& from, std::string_view name) const;
 
-  // Is configuration of git among what they are about?
-  bool guards_git() const { return guards_git_; }
+  // Is configuration of git among what they are about, in a directory in this state?
+  bool guards_git(const state& in) const;
 
   // The rule that forbids the name, or null. It lives as long as this. One without conditions comes first.
   const name_rule* forbids(const state& in, std::string_view name) const;
@@ -48,13 +48,13 @@ class name_rules {
     std::string guest;
     glob_set deny, exempt;
     std::vector<name_rule> rules;  // of `deny`, by its indices
+    bool guards_git = false;
   };
   name_rules() = default;
   state walk(std::string_view directory) const;
 
   static constexpr std::size_t most_remembered = 4096;
   std::vector<std::unique_ptr<anchor>> anchors_;
-  bool guards_git_ = false;
   mutable std::unordered_map<std::string, state> remembered_;
 };
 
