@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
 #include <cstdio>
@@ -47,7 +48,10 @@ std::string find_program(const std::string& name) {
 // The plan's own bwrap arguments, with descriptors spelled as the paths they stand for. What bwrap reads from
 // a descriptor (the empty file over a secret) is one that it inherits from us.
 std::vector<std::string> bare_bwrap(const plan& how) {
-  std::vector<std::string> argv = {how.argv.at(0)}, words;
+  // The broker starts bwrap.
+  const auto options = std::find(how.argv.begin(), how.argv.end(), "--args");
+  if (options == how.argv.begin() || options == how.argv.end()) fail("the plan starts no bwrap");
+  std::vector<std::string> argv = {*std::prev(options)}, words;
   for (const auto& file : how.files)
     if (file.label == "bwrap-args")
       for (std::size_t at = 0; at < file.bytes.size(); at += words.back().size() + 1)
@@ -105,16 +109,13 @@ int main(int argc, char** argv) {
   spec.session_id = "bench";
   spec.workspace_id = "bench";
   spec.bind_mounts = {{scratch, scratch, false}};
-  spec.without = {"fs_name_deny"};
   const auto prepared = need(prepare(context, spec));
   const std::string ccbox = (std::filesystem::path(parts.init).parent_path() / "ccbox").string();
 
   std::vector<contender> launch;
   launch.push_back({"posix_spawn true", [] { return run_command({"/usr/bin/true"}); }});
   launch.push_back({"bwrap, same view", [words = bare_bwrap(prepared.how)] { return run_command(words); }});
-  launch.push_back({"ccbox run -- true", [&] {
-                      return run_command({ccbox, "run", "--without", "fs_name_deny", "--", "/usr/bin/true"});
-                    }});
+  launch.push_back({"ccbox run -- true", [&] { return run_command({ccbox, "run", "--", "/usr/bin/true"}); }});
   if (const auto firejail = find_program("firejail"); !firejail.empty())
     launch.push_back(
         {"firejail", [=] {

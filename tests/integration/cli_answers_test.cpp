@@ -151,7 +151,7 @@ TEST_CASE("explain for people says the same") {
 TEST_CASE("explain counts the denies of paths that nothing shows, and lists them when asked") {
   const temporary_directory work;
   work.write(".git/config", "");
-  const arguments words{"explain", "--without", "fs_name_deny"};
+  const arguments words{"explain"};
   std::size_t hidden = 0;
   const auto every = parsed(answer_of(work, words + arguments{"--json"}));
   for (const json::value& rule : every.at("rules").as_array())
@@ -254,8 +254,7 @@ TEST_CASE("check path and the enclosure agree") {
     for (const auto& [question, script] :
          {std::pair<std::string, std::string>{"--read", "cat \"$1\" >/dev/null"},
           {"--write", "printf y >> \"$1\""}}) {
-      const bool said =
-          answer_of(work, {"check", "path", path, question, "--without", "fs_name_deny"}).code == 0;
+      const bool said = answer_of(work, {"check", "path", path, question}).code == 0;
       const bool done = enclosed(work, {"sh", "-c", script, "sh", path}).code == 0;
       CAPTURE(question);
       CHECK(said == done);
@@ -265,11 +264,10 @@ TEST_CASE("check path and the enclosure agree") {
 
 TEST_CASE("what wrap answers runs the same enclosure") {
   const temporary_directory work;
-  const auto answer =
-      parsed(answer_of(work,
-                       {"wrap", "--without", "fs_name_deny", "--env", "TOKEN_FOR_IT", "--ro", "/opt",
-                        "--bind", ".", "--", "sh", "-c", "pwd; echo \"$TOKEN_FOR_IT\"; exit 6", "two words"},
-                       {"TOKEN_FOR_IT=s3cret", "LD_PRELOAD=", "NOT_ALLOWED=1"}));
+  const auto answer = parsed(answer_of(work,
+                                       {"wrap", "--env", "TOKEN_FOR_IT", "--ro", "/opt", "--bind", ".", "--",
+                                        "sh", "-c", "pwd; echo \"$TOKEN_FOR_IT\"; exit 6", "two words"},
+                                       {"TOKEN_FOR_IT=s3cret", "LD_PRELOAD=", "NOT_ALLOWED=1"}));
   CHECK(answer.at("backend") == json::value("bubblewrap"));
   arguments argv;
   for (const json::value& word : answer.at("argv").as_array())
@@ -290,12 +288,11 @@ TEST_CASE("what wrap answers runs the same enclosure") {
 
 TEST_CASE("wrap refuses a word or a variable that JSON cannot carry as it is, and names it") {
   const temporary_directory work;
-  const auto word = answer_of(work, {"wrap", "-q", "--without", "fs_name_deny", "--", "cat", "a\xff"});
+  const auto word = answer_of(work, {"wrap", "-q", "--", "cat", "a\xff"});
   CHECK(word.code == 125);
   CHECK(word.out.empty());
   CHECK(contains(word.err, "the word 'a\\xff' is not UTF-8"));
-  const auto variable =
-      answer_of(work, {"wrap", "-q", "--without", "fs_name_deny", "--env", "ODD=secret\xff", "--", "cat"});
+  const auto variable = answer_of(work, {"wrap", "-q", "--env", "ODD=secret\xff", "--", "cat"});
   CHECK(variable.code == 125);
   CHECK(contains(variable.err, "the variable 'ODD' is not UTF-8"));
   CHECK_FALSE(contains(variable.err, "secret"));
@@ -304,8 +301,7 @@ TEST_CASE("wrap refuses a word or a variable that JSON cannot carry as it is, an
 TEST_CASE("wrap refuses a variable that would act on ccbox itself, and says how to set it") {
   const temporary_directory work;
   for (const std::string name : {"LD_PRELOAD", "HOME"}) {
-    const auto refused =
-        answer_of(work, {"wrap", "-q", "--without", "fs_name_deny", "--env", name + "=/x", "--", "cat"});
+    const auto refused = answer_of(work, {"wrap", "-q", "--env", name + "=/x", "--", "cat"});
     CHECK(refused.code == 125);
     CHECK(refused.out.empty());
     CHECK(contains(refused.err, "it would change ccbox itself"));
@@ -360,8 +356,8 @@ TEST_CASE("run --json prints the handle first, then the events in order") {
   const temporary_directory work;
   run_options options = in(work);
   options.input = "from stdin";
-  const auto result = run({ccbox_program(), "run", "--without", "fs_name_deny", "--json", "--session",
-                           "json-1", "--", "sh", "-c", "cat; echo err >&2; printf '\\377'; exit 3"},
+  const auto result = run({ccbox_program(), "run", "--json", "--session", "json-1", "--", "sh", "-c",
+                           "cat; echo err >&2; printf '\\377'; exit 3"},
                           options);
   CHECK(result.code == 3);
   const auto lines = lines_of(result.out);
@@ -426,7 +422,7 @@ TEST_CASE("a memory limit of each process is told apart from one of the session,
   const auto probe = run({ccbox_program(), "probe", "--json"}, in(work));
   const auto limits = json::parse(probe.out).at("limits");
   const bool weaker = limits.at("memory") == "rlimit";
-  const arguments wanted{"--without", "fs_name_deny", "--memory", "1G", "--file-size", "1G"};
+  const arguments wanted{"--memory", "1G", "--file-size", "1G"};
   const auto loud = run(arguments{ccbox_program(), "run"} + wanted + arguments{"--", "/bin/true"}, in(work));
   CHECK(loud.code == 0);
   CHECK(contains(loud.err, "ccbox: warning: the memory limit holds for the address space of each process") ==

@@ -41,8 +41,7 @@ struct scene {
   }
   finished ccbox(const arguments& words) const { return run(arguments{ccbox_program()} + words, at_work()); }
   finished run_in(const arguments& options, const arguments& command) const {
-    return ccbox(arguments{"run", "--without", "fs_name_deny"} + files() + options + arguments{"--"} +
-                 command);
+    return ccbox(arguments{"run"} + files() + options + arguments{"--"} + command);
   }
   std::string recorded() const { return read_file(record); }
 };
@@ -118,11 +117,10 @@ TEST_CASE("an entry that the floor or a denied group always refuses is refused, 
        "rule out"}};
   for (const auto& [entry, why] : entries) {
     const arguments option{"--allow-domain", "fine.test", "--allow-domain", entry};
-    for (const arguments& command :
-         {arguments{"run", "--without", "fs_name_deny"} + s.files() + option + arguments{"--", "true"},
-          arguments{"explain"} + s.files() + option,
-          arguments{"check", "domain", "x.test"} + s.files() + option,
-          arguments{"proxy"} + s.files() + option}) {
+    for (const arguments& command : {arguments{"run"} + s.files() + option + arguments{"--", "true"},
+                                     arguments{"explain"} + s.files() + option,
+                                     arguments{"check", "domain", "x.test"} + s.files() + option,
+                                     arguments{"proxy"} + s.files() + option}) {
       CAPTURE(command[0]);
       const auto refused = s.ccbox(command);
       CHECK(refused.code == 125);
@@ -135,7 +133,7 @@ TEST_CASE("an entry that the floor or a denied group always refuses is refused, 
   CHECK(s.run_in({"--allow-domain", "127.0.0.1"}, {"true"}).code == 0);
   const auto spec = s.ccbox(arguments{"run"} + s.files() +
                             arguments{"--spec-json",
-                                      R"({"sessionId":"s","workspaceId":"w","without":["fs_name_deny"],)"
+                                      R"({"sessionId":"s","workspaceId":"w",)"
                                       R"("egressAllowlist":["fine.test","sink.test"]})",
                                       "--", "true"});
   CHECK(spec.code == 125);
@@ -326,7 +324,7 @@ TEST_CASE("explain counts destinations by group, and lists them if asked to") {
 
 TEST_CASE("a file of rules that is named must be there, and right, whatever the command") {
   scene s;
-  for (const arguments& command : {arguments{"run", "--without", "fs_name_deny"}, {"explain"}, {"wrap"}}) {
+  for (const arguments& command : {arguments{"run"}, {"explain"}, {"wrap"}}) {
     CAPTURE(command[0]);
     const auto with = [&](const std::string& file) {
       return s.ccbox(command + arguments{"--plugins", s.manifest, "--egress-config", file, "--", "true"});
@@ -347,7 +345,7 @@ TEST_CASE("a file of rules that is named must be there, and right, whatever the 
 
 TEST_CASE("wrap refuses what run refuses, and its argv reads the same files and groups") {
   scene s;
-  const arguments words{"wrap", "--without", "fs_name_deny", "--ticketing", "linear"};
+  const arguments words{"wrap", "--ticketing", "linear"};
   const auto bad = s.ccbox(words + s.files() + arguments{"--allow-domain", "a b", "--", "true"});
   CHECK(bad.code == 125);
   CHECK(contains(bad.err, "--allow-domain 'a b'"));

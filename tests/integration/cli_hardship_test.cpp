@@ -31,7 +31,7 @@ TEST_CASE("an answer that does not fit on the disk is an error") {
                                  {"explain"},
                                  {"plugins", "--json"},
                                  {"check", "path", "x"},
-                                 {"wrap", "--without", "fs_name_deny", "true"}}) {
+                                 {"wrap", "true"}}) {
     CAPTURE(words[0]);
     const auto result = after("exec >/dev/full", arguments{ccbox_program()} + words, work);
     CHECK(result.code == 125);

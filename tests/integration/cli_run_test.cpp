@@ -269,7 +269,7 @@ TEST_CASE("a file that is larger than its limit is cut off with SIGXFSZ") {
 TEST_CASE("an exit by SIGXFSZ is explained where there is a limit of file sizes, unless it is to be quiet") {
   const temporary_directory work;
   const arguments killed{"--", "sh", "-c", "head -c 1000000 /dev/zero > big"};
-  const arguments aloud{ccbox_program(), "run", "--without", "fs_name_deny"};
+  const arguments aloud{ccbox_program(), "run"};
   const auto loud = run(aloud + arguments{"--file-size", "64K"} + killed, in(work));
   CHECK(loud.code == 153);
   CHECK_MESSAGE(
@@ -283,9 +283,8 @@ TEST_CASE("an exit by SIGXFSZ is explained where there is a limit of file sizes,
 
 TEST_CASE("backend none runs unconfined and says so loudly, once") {
   const temporary_directory work;
-  const auto result = run(
-      {ccbox_program(), "run", "--backend", "none", "--without", "fs_name_deny", "--", "sh", "-c", "exit 3"},
-      in(work));
+  const auto result =
+      run({ccbox_program(), "run", "--backend", "none", "--", "sh", "-c", "exit 3"}, in(work));
   CHECK(contains(result.err, "RUNNING UNCONFINED"));
   CHECK(std::count(result.err.begin(), result.err.end(), '\n') == 1);
   CHECK(result.code == 3);

@@ -21,8 +21,7 @@ inline arguments operator+(arguments left, const arguments& right) {
   return left;
 }
 
-// Mounts and filters alone: name rules have tests of their own (tests/security/name_*).
-inline const arguments run_words{ccbox_program(), "run", "--without", "fs_name_deny", "--quiet"};
+inline const arguments run_words{ccbox_program(), "run", "--quiet"};
 
 inline run_options in(const temporary_directory& directory) {
   run_options options;

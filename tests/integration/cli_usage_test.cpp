@@ -58,7 +58,7 @@ TEST_CASE("a malformed command line is refused with a remedy") {
   check_refused({"run", "--session", "a b", "true"}, options, {"--session 'a b' is no session id"});
   check_refused({"run", "--env", "9LIVES=1", "true"}, options, {"'9LIVES'"});
   check_refused({"run", "--backend", "no-such", "true"}, options, {"no-such"});
-  check_refused({"run", "--pty", "always", "--without", "fs_name_deny", "true"}, options, {"--json"});
+  check_refused({"run", "--pty", "always", "true"}, options, {"--json"});
   check_refused({"plugin"}, options, {"new NAME"});
   check_refused({"check", "port", "x"}, options, {"'port'"});
   check_refused({"check"}, options, {"`path PATH | domain HOST[:PORT]` is missing", "ccbox check path "});
@@ -158,15 +158,14 @@ TEST_CASE("a deleted current directory is refused with a clear message") {
   CHECK(result.code == 125);
   CHECK(contains(result.err, "the current directory has no path: it has been deleted"));
   CHECK(contains(result.err, "--bind"));
-  const auto elsewhere = run(
-      {"sh", "-c", script + "--quiet --without fs_name_deny --bind " + work.path() + " -- pwd"}, in(work));
+  const auto elsewhere = run({"sh", "-c", script + "--quiet --bind " + work.path() + " -- pwd"}, in(work));
   CHECK(elsewhere.code == 0);
 }
 
 TEST_CASE("a spec that says that nothing is bound binds nothing, the current directory neither") {
   const temporary_directory work;
-  work.write("spec.json", R"({"bindMounts": [], "without": ["fs_name_deny"]})");
-  work.write("silent.json", R"({"without": ["fs_name_deny"]})");
+  work.write("spec.json", R"({"bindMounts": []})");
+  work.write("silent.json", "{}");
   const auto nothing =
       run({ccbox_program(), "run", "-q", "--spec", "spec.json", "ls", work / "spec.json"}, in(work));
   CHECK(nothing.code == 2);
@@ -190,19 +189,17 @@ TEST_CASE("mounts that are missing or malformed are refused by name") {
 TEST_CASE("a spec file fills in what the options do not say") {
   const temporary_directory work, other;
   other.write("data", "from the spec");
-  const std::string spec =
-      work.write("spec.json", R"({"bindMounts": [{"hostPath": ")" + other.path() +
-                                  R"(", "guestPath": "/mnt/o", "readOnly": true}], "guestWorkdir": "/mnt/o",
-                       "without": ["fs_name_deny"]})");
+  const std::string spec = work.write(
+      "spec.json", R"({"bindMounts": [{"hostPath": ")" + other.path() +
+                       R"(", "guestPath": "/mnt/o", "readOnly": true}], "guestWorkdir": "/mnt/o"})");
   const auto result = run({ccbox_program(), "run", "-q", "--spec", spec, "--", "cat", "data"}, in(work));
   CHECK(result.out == "from the spec");
   const auto piped =
       run({"bash", "-c", ccbox_program() + " run -q --spec <(cat spec.json) -- cat data"}, in(work));
   CHECK(piped.out == "from the spec");
   const auto inline_spec =
-      run({ccbox_program(), "run", "-q", "--spec-json", R"({"without":["fs_name_deny"]})", "--", "pwd"},
-          in(work));
-  CHECK(inline_spec.out == work.path() + "\n");
+      run({ccbox_program(), "run", "-q", "--spec-json", read_file(spec), "--", "pwd"}, in(work));
+  CHECK(inline_spec.out == "/mnt/o\n");
 }
 
 TEST_CASE("bad spec files are refused, each with its cause") {
@@ -310,7 +307,7 @@ TEST_CASE("plugin test judges a plugin file") {
 TEST_CASE("an error about a value that an option gave names the option and what was typed") {
   const temporary_directory work;
   const auto options = in(work);
-  const arguments with{"run", "--without", "fs_name_deny"};
+  const arguments with{"run"};
   check_refused({"run", "--memory", "9999T", "true"}, options, {"--memory '9999T': too large"});
   check_refused({"run", "--timeout", "9999999d", "true"}, options, {"--timeout '9999999d': too long"});
   check_refused({"run", "--cpus", "9000", "true"}, options, {"--cpus '9000': must be from 0.01 to 8192"});
@@ -328,8 +325,7 @@ TEST_CASE("an error about a value that an option gave names the option and what 
 
 TEST_CASE("a variable that changes what programs run is passed with a warning where --env names it") {
   const temporary_directory work;
-  const arguments words{"--without", "fs_name_deny", "--env",    "PYTHONUTF8=1", "--env",
-                        "PLAIN=2",   "--",           "printenv", "PYTHONUTF8"};
+  const arguments words{"--env", "PYTHONUTF8=1", "--env", "PLAIN=2", "--", "printenv", "PYTHONUTF8"};
   const auto loud = run(arguments{ccbox_program(), "run"} + words, in(work));
   CHECK(loud.out == "1\n");
   CHECK(contains(loud.err, "ccbox: warning: --env PYTHONUTF8: deny list: PYTHON*"));
@@ -342,7 +338,7 @@ TEST_CASE("a variable that changes what programs run is passed with a warning wh
 TEST_CASE("a spec is read from standard input where its file is -") {
   const temporary_directory work;
   auto options = in(work);
-  options.input = R"({"without": ["fs_name_deny"]})";
+  options.input = "{}";
   CHECK(run({ccbox_program(), "run", "-q", "--spec", "-", "--", "pwd"}, options).out == work.path() + "\n");
   options.input = "";
   check_refused({"run", "--spec", "-", "true"}, options, {"--spec '-'", "not valid JSON"});
@@ -352,9 +348,8 @@ TEST_CASE("wrap names files without detours") {
   const temporary_directory work;
   std::filesystem::create_directory(work / "project");
   work.write("p.yaml", "plugins:\n  - path: " CCBOX_TEST_BINARY_DIR "/plugins/bubblewrap.so\n");
-  const auto wrapped = run({ccbox_program(), "wrap", "-q", "--without", "fs_name_deny", "--plugins",
-                            "project/../p.yaml", "--", "true"},
-                           in(work));
+  const auto wrapped =
+      run({ccbox_program(), "wrap", "-q", "--plugins", "project/../p.yaml", "--", "true"}, in(work));
   CHECK(wrapped.code == 0);
   CHECK(contains(wrapped.out, "\"" + work.path() + "/p.yaml\""));
 }

@@ -67,8 +67,8 @@ finished client_scene::run(const arguments& command, const arguments& options) c
   run_options how;
   how.cwd = work();
   how.extra_env = {search_path};
-  return test::run(arguments{ccbox_program(), "run", "--backend", "bubblewrap", "--without", "fs_name_deny"} +
-                       files_ + options + arguments{"--"} + command,
+  return test::run(arguments{ccbox_program(), "run", "--backend", "bubblewrap"} + files_ + options +
+                       arguments{"--"} + command,
                    how);
 }
 

@@ -83,8 +83,8 @@ struct scene {
   finished run_in(const arguments& options, const std::string& script) const {
     run_options at;
     at.cwd = work;
-    return run(arguments{ccbox_program(), "run", "--without", "fs_name_deny", "--env", no_leak_search} +
-                   options + arguments{"--", "bash", "-c", script},
+    return run(arguments{ccbox_program(), "run", "--env", no_leak_search} + options +
+                   arguments{"--", "bash", "-c", script},
                at);
   }
   arguments allowed() const { return {"--allow-domain", server.address()}; }
@@ -179,7 +179,7 @@ TEST_CASE("the socat bridge does the same, and leaves nothing when ccbox is kill
   run_options at;
   at.cwd = s.work;
   auto held = running::start(
-      arguments{ccbox_program(), "run", "--without", "fs_name_deny"} + s.allowed() + bridged +
+      arguments{ccbox_program(), "run"} + s.allowed() + bridged +
           arguments{"--", "bash", "-c",
                     "exec 5<>/dev/tcp/127.0.0.1/${HTTP_PROXY##*:}; echo CONNECTED; sleep 1000"},
       at);

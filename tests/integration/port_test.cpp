@@ -67,7 +67,7 @@ TEST_CASE_FIXTURE(fixture,
   hidden.write("secret", "x");
   auto s = launch("s1", "bubblewrap");
   CHECK(s->handle().backend == sandbox_backend::native);
-  CHECK(s->handle().details.at("without") == "fs_name_deny");
+  CHECK(s->handle().details.count("without") == 0);
   CHECK(s->handle().details.at("enforced").find("fs_binds_only") != std::string::npos);
   CHECK(output(*s, shell("cat input; echo made > output; pwd")) == "from the host" + dir.path() + "\n");
   CHECK(fs::file_size(dir / "output") == 5);

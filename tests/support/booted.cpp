@@ -40,7 +40,6 @@ sandbox_spec spec_for(const std::string& session_id, const std::string& backend,
   spec.bind_mounts = {{directory, directory, false}};
   spec.guest_workdir = directory;
   spec.backend = backend;
-  if (backend != "none") spec.without = {"fs_name_deny"};
   return spec;
 }
 
