@@ -59,8 +59,10 @@ environment sanitise_environment(const environment& host, const environment_conf
                                  std::vector<dropped_variable>* dropped) {
   environment kept;
   for (const auto& [name, value] : host) {
+    const bool listed = find_pattern(config.allow, name, false);
+    if (!listed && !dropped) continue;
     std::string reason = fence(name, value, config);
-    if (reason.empty() && !find_pattern(config.allow, name, false)) reason = "not on the allow-list";
+    if (reason.empty() && !listed) reason = "not on the allow-list";
     if (reason.empty()) reason = secret(name, value, config);
     if (reason.empty())
       kept.emplace(name, value);

@@ -161,6 +161,7 @@ std::optional<egress_config> shipped_egress(std::string_view text, const std::st
   config.file = name;
   table_reader table(shipped_egress_file.table, printable(name));
   pass_egress(table, config);
+  config.as_built = true;
   return config;
 }
 

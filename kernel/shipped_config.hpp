@@ -17,7 +17,7 @@ namespace ccbox {
 
 // What parse_policy_config(text, name) answers, if `text` is the shipped file to the last byte; else nothing.
 std::optional<policy_config> shipped_policy(std::string_view text, const std::string& name);
-// The same of parse_egress_config() and parse_manifest().
+// The same of parse_egress_config(), but that `as_built` is set, and of parse_manifest().
 std::optional<egress_config> shipped_egress(std::string_view text, const std::string& name);
 std::optional<manifest> shipped_manifest(std::string_view text, const std::string& name,
                                          const std::string& plugin_directory);

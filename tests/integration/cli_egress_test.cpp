@@ -5,7 +5,10 @@
 #include <boost/json.hpp>
 
 #include "cli_support.hpp"
+#include "egress_config.hpp"
+#include "registry.hpp"
 
+using namespace ccbox;
 using namespace ccbox::test;
 namespace json = boost::json;
 
@@ -231,6 +234,23 @@ TEST_CASE("check domain says how this host is reached") {
                "remedy   ask for '127.0.0.1:8080', allow it with --allow-domain '127.0.0.1:8080', and "
                "set NO_PROXY= for the command\n"),
       refused.out);
+}
+
+// A start asks the plugin about no entry of the shipped file (`as_built`): this is who has.
+TEST_CASE("the shipped plugin takes every entry of the shipped egress file") {
+  manifest both;
+  both.plugins.emplace_back().path = CCBOX_TEST_BINARY_DIR "/plugins/egress.so";
+  const auto plugins = registry::build(both, CCBOX_PROBE_QUICK);
+  REQUIRE(plugins.has_value());
+  REQUIRE((*plugins)->find_egress());
+  const egress_plugin* proxies = (*plugins)->find_egress();
+  const auto shipped = load_egress_config(CCBOX_TEST_SOURCE_DIR "/config/egress.yaml");
+  REQUIRE(shipped.has_value());
+  CHECK(shipped->as_built);
+  CHECK(check_entries(*shipped, *proxies).has_value());
+  auto broken = *shipped;
+  broken.optional.back().entries.back().pattern = "*.com";
+  CHECK_FALSE(check_entries(broken, *proxies).has_value());
 }
 
 TEST_CASE("check domain answers as JSON, and refuses what is no question") {
