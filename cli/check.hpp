@@ -9,7 +9,7 @@
 namespace ccbox {
 
 // Prints the answer. Exit code 0: allowed, 1: refused.
-int check_domain(const cli_context& context, const requested_sandbox& wanted, const std::string& word,
+int check_domain(const sandbox_setup& context, const requested_sandbox& wanted, const std::string& word,
                  bool as_json);
 
 }  // namespace ccbox

@@ -85,7 +85,7 @@ egress_decision verdict(bool allowed, std::string reason, std::string text) {
   return {allowed, std::move(reason), {}, std::move(text)};
 }
 
-result<egress_decision> decide(const cli_context& context, const policy& rules, const asked_domain& asked) {
+result<egress_decision> decide(const sandbox_setup& context, const policy& rules, const asked_domain& asked) {
   if (!rules.egress.proxied) return verdict(true, "", "nothing is refused: the network is the host's");
   const egress_plugin* plugin = context.plugins->find_egress();
   if (!plugin)
@@ -98,7 +98,7 @@ result<egress_decision> decide(const cli_context& context, const policy& rules, 
 
 }  // namespace
 
-int check_domain(const cli_context& context, const requested_sandbox& wanted, const std::string& word,
+int check_domain(const sandbox_setup& context, const requested_sandbox& wanted, const std::string& word,
                  bool as_json) {
   const auto asked = parse_domain(word);
   if (!asked) return report(asked.error());

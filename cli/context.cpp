@@ -1,40 +1,13 @@
 #include "context.hpp"
 
-#include <climits>
-#include <cstdlib>
-
-#include <sys/stat.h>
-
 #include "log.hpp"
 
 namespace ccbox {
 
 namespace {
 
-// Only the plugin knows what its options mean. A value that is the path of a file is taken for one that it
-// reads or writes outside of every enclosure; what is no file (yet) is looked at again at each launch.
-void add_files_of_plugin(const manifest_entry& plugin, std::vector<std::string>& out) {
-  for (const auto& [key, value] : plugin.options) {
-    if (value.empty() || value.front() != '/') continue;
-    struct stat status {};
-    if (::stat(value.c_str(), &status) != 0 || S_ISREG(status.st_mode)) out.push_back(value);
-  }
-}
-
-// For host_facts::own_files.
-std::vector<std::string> own_files(const config_options& options, const installation& parts,
-                                   const manifest& plugins, const host_facts& host) {
-  std::vector<std::string> out{parts.executable, parts.init, parts.net_connect, parts.broker};
-  for (const auto& entry : plugins.plugins) {
-    out.push_back(entry.path);
-    add_files_of_plugin(entry, out);
-  }
-  // Whatever lies in them the next time is loaded.
-  out.insert(out.end(), plugins.directories.begin(), plugins.directories.end());
-  for (const auto& file : {options.plugins.value_or(parts.manifest), options.policy.value_or(parts.policy),
-                           options.egress.value_or(parts.egress)})
-    if (auto path = absolute_path(file, host)) out.push_back(*path);
-  return out;
+void choose_log_level(const config_options& options) {
+  set_log_level(options.verbose ? log_level::debug : log_level::error);
 }
 
 }  // namespace
@@ -47,92 +20,20 @@ void declare(option_parser& parser, config_options& options) {
   parser.flag("--verbose", options.verbose, "Log what is done to standard error");
 }
 
-result<std::string> absolute_path(const std::string& path, const host_facts& host) {
-  if (path.empty()) return error{error_code::invalid_argument, "an empty path", "name a file or directory"};
-  if (path.find('\0') != std::string::npos) {
-    return error{error_code::invalid_argument, "path " + quoted(path) + " has a NUL byte", {}};
-  }
-  if (path.front() == '/') return path;
-  if (host.current_directory.empty()) {
-    return error{
-        error_code::invalid_argument,
-        "relative path " + quoted(path) + ", but the current directory has no path: " + no_current_path,
-        "change to a directory that exists, or give an absolute path"};
-  }
-  if (path == ".") return host.current_directory;
-  const bool at_root = host.current_directory == "/";
-  return (at_root ? "" : host.current_directory) + "/" + (path.starts_with("./") ? path.substr(2) : path);
-}
-
-std::vector<std::string> as_arguments(const config_options& options, const host_facts& host) {
-  std::vector<std::string> out;
-  const auto add = [&](const char* name, const std::optional<std::string>& file) {
-    if (!file) return;
-    auto path = absolute_path(*file, host);
-    char resolved[PATH_MAX];
-    if (path && ::realpath(path->c_str(), resolved)) path = std::string(resolved);
-    out.insert(out.end(), {name, path ? *path : *file});
-  };
-  add("--plugins", options.plugins);
-  add("--policy", options.policy);
-  add("--egress-config", options.egress);
-  return out;
-}
-
 result<policy_config> load_policy(const config_options& options) {
-  set_log_level(options.verbose ? log_level::debug : log_level::error);
+  choose_log_level(options);
   return load_policy_config(options.policy.value_or(""));
 }
 
-result<policy_context> load_policy_context(const config_options& options, host_facts host) {
-  set_log_level(options.verbose ? log_level::debug : log_level::error);
-  policy_context made;
-  auto parts = find_installation();
-  if (!parts) return parts.error();
-  made.parts = std::move(*parts);
-  auto plugins = load_manifest(options.plugins.value_or(made.parts.manifest), made.parts.plugin_directory);
-  if (!plugins) return plugins.error();
-  made.plugin_list = std::move(*plugins);
-  auto config = load_policy_config(options.policy.value_or(made.parts.policy));
-  if (!config) return config.error();
-  made.config = std::move(*config);
-  auto egress = load_egress_config(options.egress.value_or(made.parts.egress));
-  if (!egress) return egress.error();
-  made.egress = std::move(*egress);
-  made.host = std::move(host);
-  made.host.own_files = own_files(options, made.parts, made.plugin_list, made.host);
-  for (const auto& [key, value] : made.egress.options)
-    if (key == "upstream_credentials_file") made.host.own_secrets.push_back(value);
-  return made;
+result<policy_setup> load_policy_context(const config_options& options, host_facts host) {
+  choose_log_level(options);
+  return load_policy_setup(options, std::move(host));
 }
 
-result<std::unique_ptr<cli_context>> load_context(const config_options& options, ccbox_probe_depth depth,
-                                                  host_facts host, plugin_choice which) {
-  auto basis = load_policy_context(options, std::move(host));
-  if (!basis) return basis.error();
-  auto context = std::make_unique<cli_context>();
-  static_cast<policy_context&>(*context) = std::move(*basis);
-  auto plugins = registry::build(context->plugin_list, depth, which);
-  if (!plugins) return plugins.error();
-  context->plugins = std::move(*plugins);
-  if (const auto* proxies = context->plugins->find_egress())
-    if (auto fine = check_entries(context->egress, *proxies); !fine) return fine.error();
-  return context;
-}
-
-bool encloses(const registry& plugins, const plugin_status& status) {
-  const backend* found = plugins.find_backend(status.name);
-  return found && found->kind() != "none" && status.probe && status.probe->available &&
-         (permanent_rule_bits() & ~status.probe->enforced) == 0;
-}
-
-result<std::unique_ptr<egress_pair>> open_trial_pair(const egress_plugin& plugin, const policy& rules) {
-  if (auto fine = check_allowlist(rules.egress, plugin); !fine) return fine.error();
-  egress_request request;
-  request.session_id = rules.spec.session_id;
-  request.rules = rules.egress.rules;
-  request.options = rules.egress.options;
-  return plugin.open(request);
+result<std::unique_ptr<sandbox_setup>> load_context(const config_options& options, ccbox_probe_depth depth,
+                                                    host_facts host, plugin_choice which) {
+  choose_log_level(options);
+  return load_sandbox_setup(options, depth, std::move(host), which);
 }
 
 }  // namespace ccbox

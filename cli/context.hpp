@@ -1,74 +1,25 @@
-// What every command that compiles a policy starts from: the installation, the two config files and the
-// plugins, each read once.
+// The command line's choice of config files, and what is loaded from them. How much is logged is decided
+// here.
 #pragma once
 
 #include <memory>
-#include <optional>
-#include <string>
-#include <vector>
 
-#include "egress_config.hpp"
-#include "egress_resolver.hpp"
-#include "host.hpp"
-#include "manifest.hpp"
 #include "option_parser.hpp"
-#include "paths.hpp"
-#include "policy_config.hpp"
-#include "prepared_launch.hpp"
-#include "registry.hpp"
 #include "result.hpp"
+#include "sandbox_setup.hpp"
 
 namespace ccbox {
 
-struct config_options {
-  std::optional<std::string> plugins;  // --plugins FILE
-  std::optional<std::string> policy;   // --policy FILE
-  std::optional<std::string> egress;   // --egress-config FILE
+struct config_options : config_files {
   bool verbose = false;
 };
 void declare(option_parser& parser, config_options& options);
-// The same choice as arguments, for an argv that runs ccbox again. Paths are made absolute.
-std::vector<std::string> as_arguments(const config_options& options, const host_facts& host);
 
 // The policy file alone.
 result<policy_config> load_policy(const config_options& options);
-
-// Enough to compile a policy: no plugin is loaded.
-struct policy_context {
-  installation parts;
-  host_facts host;
-  manifest plugin_list;
-  policy_config config;
-  egress_config egress;
-  std::vector<std::string> ticketing;  // --ticketing GROUP
-
-  // Borrows from this object.
-  egress_sources sources() const { return {&egress, ticketing, parts.net_connect}; }
-};
-result<policy_context> load_policy_context(const config_options& options, host_facts host);
-
-struct cli_context : policy_context {
-  std::unique_ptr<registry> plugins;
-
-  // Borrows from this object.
-  sandbox_context shared() const { return {plugins.get(), &config, host, parts.init, sources()}; }
-};
-
-// `depth`: quick where a launch follows and proves the rest.
-result<std::unique_ptr<cli_context>> load_context(const config_options& options, ccbox_probe_depth depth,
-                                                  host_facts host, plugin_choice which = plugin_choice::all);
-
-// A backend that can be used here and has what no enclosure goes without, as opposed to `none` and to a
-// plugin that somebody has just begun.
-bool encloses(const registry& plugins, const plugin_status& status);
-
-// A pair that nobody is to connect to: for what it decides, and for what its plugin says of the rules.
-result<std::unique_ptr<egress_pair>> open_trial_pair(const egress_plugin& plugin, const policy& rules);
-
-// Why host_facts::current_directory can be empty.
-constexpr char no_current_path[] = "it has been deleted, or the path is too long";
-
-// `path` made absolute against the current directory; `.` and `..` are left to the kernel of the host.
-result<std::string> absolute_path(const std::string& path, const host_facts& host);
+result<policy_setup> load_policy_context(const config_options& options, host_facts host);
+result<std::unique_ptr<sandbox_setup>> load_context(const config_options& options, ccbox_probe_depth depth,
+                                                    host_facts host,
+                                                    plugin_choice which = plugin_choice::all);
 
 }  // namespace ccbox

@@ -23,7 +23,8 @@ rule_bits gap(const policy& rules, rule_bits enforced) {
   return missing;
 }
 
-void add_plan(explanation& out, const cli_context& context, const sandbox_spec& spec, const backend& chosen) {
+void add_plan(explanation& out, const sandbox_setup& context, const sandbox_spec& spec,
+              const backend& chosen) {
   auto how = chosen.make_plan(out.rules, context.parts.init);
   if (how) {
     out.how = std::move(*how);
@@ -139,7 +140,7 @@ json::value to_json(const resolved_egress& egress) {
 
 }  // namespace
 
-result<explanation> explain_launch(const cli_context& context, const sandbox_spec& spec) {
+result<explanation> explain_launch(const sandbox_setup& context, const sandbox_spec& spec) {
   auto rules = compile_policy(spec, context.host, context.config, context.sources());
   if (!rules) return rules.error();
   explanation out{std::move(*rules), {}, 0, {}, {}, 0, {}, {}, {}};

@@ -28,7 +28,7 @@ struct explanation {
 };
 
 // Fails where there is no policy to explain: a malformed spec, a mount that is missing.
-result<explanation> explain_launch(const cli_context& context, const sandbox_spec& spec);
+result<explanation> explain_launch(const sandbox_setup& context, const sandbox_spec& spec);
 
 // `all`: the rules for paths which nothing inside shows, and the destinations, are listed, not counted.
 std::string to_text(const explanation& e, bool all);

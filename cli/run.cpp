@@ -54,7 +54,7 @@ int run_command(const words& arguments) {
   const int code = run_in_enclosure(**context, std::move(request));
   // What plugins still hold is written; the rest ends with the process.
   (*context)->plugins.reset();
-  [[maybe_unused]] static const cli_context* const ended = context->release();
+  [[maybe_unused]] static const sandbox_setup* const ended = context->release();
   return code;
 }
 

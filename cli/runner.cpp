@@ -75,7 +75,7 @@ std::vector<std::string> warnings_of_proxies(const registry& plugins, const reso
 
 class runner {
  public:
-  runner(const cli_context& context, run_request request)
+  runner(const sandbox_setup& context, run_request request)
       : context_(context),
         request_(std::move(request)),
         signals_(io_),
@@ -374,7 +374,7 @@ class runner {
                   std::to_string(*most) + " bytes (--file-size)\n");
   }
 
-  const cli_context& context_;
+  const sandbox_setup& context_;
   run_request request_;
   asio::io_context io_{1};
   asio::signal_set signals_;
@@ -397,7 +397,7 @@ class runner {
 
 }  // namespace
 
-int run_in_enclosure(const cli_context& context, run_request request) {
+int run_in_enclosure(const sandbox_setup& context, run_request request) {
   return runner(context, std::move(request)).run();
 }
 

@@ -26,6 +26,6 @@ struct run_request {
 };
 
 // Answers the exit code, having reported what there was to say.
-int run_in_enclosure(const cli_context& context, run_request request);
+int run_in_enclosure(const sandbox_setup& context, run_request request);
 
 }  // namespace ccbox
