@@ -31,15 +31,23 @@ bool write_all(int fd, std::string_view text) {
   return true;
 }
 
-int report(const error& e) {
+std::string error_text(const error& e) {
   std::string text = "ccbox: error: " + printable(e.what) + "\n";
   if (!e.hint.empty()) text += "ccbox: hint: " + printable(e.hint) + "\n";
-  write_all(STDERR_FILENO, text);
+  return text;
+}
+
+int report(const error& e) {
+  write_all(STDERR_FILENO, error_text(e));
   return exit_refused;
 }
 
+std::string warning_line(std::string_view text) {
+  return "ccbox: warning: " + printable(text) + "\n";
+}
+
 void warn(std::string_view text) {
-  write_all(STDERR_FILENO, "ccbox: warning: " + printable(text) + "\n");
+  write_all(STDERR_FILENO, warning_line(text));
 }
 
 namespace {
@@ -54,6 +62,11 @@ void print(std::string_view text) {
 
 error lost_output(int error_number) {
   return system_error("write to standard output", "", error_number, "what was printed is incomplete");
+}
+
+error abandoned_output() {
+  return {error_code::failed, "standard output took nothing any more while the run was ending",
+          "what was printed is incomplete: whoever reads must go on reading until the end"};
 }
 
 int exit_code(int code) {

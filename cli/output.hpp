@@ -21,7 +21,9 @@ constexpr int exit_signal_base = 128;     // + signal number
 
 // "ccbox: error: WHAT" and "ccbox: hint: HINT" on standard error. Answers exit_refused.
 int report(const error& e);
+std::string error_text(const error& e);  // those lines
 void warn(std::string_view text);
+std::string warning_line(std::string_view text);
 
 // All of `text` to descriptor `fd`, waiting where it must. False, and errno, if it cannot be written.
 bool write_all(int fd, std::string_view text);
@@ -34,6 +36,7 @@ void print_json(const boost::json::value& value);
 int exit_code(int code);
 // "write to standard output: No space left on device (ENOSPC)"
 error lost_output(int error_number);
+error abandoned_output();  // by a reader that has ceased to read
 
 // Columns aligned by their widest cell; the last one is free. Rows may be shorter than others.
 std::string aligned(const std::vector<std::vector<std::string>>& rows, std::string_view indent = "");

@@ -23,6 +23,7 @@
 #include "descriptor_relay.hpp"
 #include "event_bus.hpp"
 #include "limits.hpp"
+#include "line_writer.hpp"
 #include "log.hpp"
 #include "output.hpp"
 #include "refusals.hpp"
@@ -80,6 +81,8 @@ class runner {
         request_(std::move(request)),
         signals_(io_),
         grace_(io_),
+        lines_(io_.get_executor(), STDOUT_FILENO, [this] { return is_ending(); }),
+        messages_(io_.get_executor(), STDERR_FILENO, [this] { return is_ending(); }),
         refusals_(request_.spec.network_enabled && request_.spec.capabilities.network) {
     // Whoever made this process ignore a signal (nohup, a background job of a script) meant the command too.
     for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP}) {
@@ -91,10 +94,8 @@ class runner {
 
   int run() {
     sandbox_port port(io_.get_executor(), context_.shared(), bus_);
-    asio::co_spawn(io_, watch_signals(), [](std::exception_ptr failure) {
-      if (failure) std::rethrow_exception(failure);
-    });
-    asio::co_spawn(io_, whole_run(port), [this](std::exception_ptr failure, int code) {
+    in_background(watch_signals());
+    asio::co_spawn(io_, run_to_last_line(port), [this](std::exception_ptr failure, int code) {
       exit_code_ = failure ? exit_refused : code;
       signals_.cancel();
       grace_.cancel();
@@ -108,6 +109,15 @@ class runner {
   }
 
  private:
+  asio::awaitable<int> run_to_last_line(sandbox_port& port) {
+    const int code = co_await whole_run(port);
+    finishing_ = true;
+    co_await flush_lines();
+    co_await messages_.flush();
+    if (output_lost_) co_return exit_refused;
+    co_return stop_signal_ ? exit_signal_base + stop_signal_ : code;
+  }
+
   asio::awaitable<int> whole_run(sandbox_port& port) {
     if (request_.json || !request_.quiet) subscribe();
     auto launched = co_await port.launch(request_.spec);
@@ -116,20 +126,21 @@ class runner {
     if (request_.json) announce_handle();
     if (!request_.quiet && !request_.json) {
       for (const std::string& warning : warnings_of(*session_))
-        warn(warning);
+        messages_.add(warning_line(warning));
       for (const std::string& warning : warnings_of_proxies(*context_.plugins, session_->rules().egress))
-        warn(warning);
+        messages_.add(warning_line(warning));
+      co_await messages_.flush();
     }
     const int code = stop_signal_ ? exit_signal_base + stop_signal_ : co_await run_command();
     co_await session_->destroy(0);
     finishing_ = true;
+    if (is_ending()) in_background(abandon_relays_in_time());
     if (relay_) co_await relay_->finish();
     // Standard input last: an output may share its position.
     for (const std::size_t fd : {1, 2, 0})
       if (const auto& relay = stream_relays_[fd]) co_await relay->finish();
     if (request_.json || !request_.quiet) co_await subscription_.drained();
-    if (!request_.quiet && !request_.json)
-      write_all(STDERR_FILENO, refusals_.text(session_->rules().egress.rules));
+    if (!request_.quiet && !request_.json) messages_.add(refusals_.text(session_->rules().egress.rules));
     if (stop_signal_) co_return exit_signal_base + stop_signal_;
     for (const auto& relay : stream_relays_)
       if (relay && relay->failure()) co_return refuse(*relay->failure());
@@ -278,10 +289,11 @@ class runner {
 
   // The first signal goes to the command, which then has a grace; the second ends everything at once.
   asio::awaitable<void> end_command(int number) {
-    if (finishing_ && relay_) relay_->abandon();
-    if (finishing_)
-      for (const auto& relay : stream_relays_)
-        if (relay) relay->abandon();
+    if (finishing_) abandon_relays();
+    if (finishing_ || stop_signal_) {
+      lines_.give_up();
+      messages_.give_up();
+    }
     if (stop_signal_) {
       // Before there is a session only the launch is running: it dies with this process.
       if (!session_) ::_exit(exit_signal_base + stop_signal_);
@@ -295,10 +307,29 @@ class runner {
   }
 
   asio::awaitable<void> pass_stop_signal() {
-    asio::co_spawn(io_, kill_after_grace(), [](std::exception_ptr failure) {
+    in_background(kill_after_grace());
+    co_await session_->signal(exec_id_, stop_signal_);
+  }
+
+  void abandon_relays() {
+    if (relay_) relay_->abandon();
+    for (const auto& relay : stream_relays_)
+      if (relay) relay->abandon();
+  }
+
+  asio::awaitable<void> abandon_relays_in_time() {
+    asio::steady_timer patience(io_, line_writer::patience);
+    boost::system::error_code ignored;
+    co_await patience.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+    abandon_relays();
+  }
+
+  bool is_ending() const { return stop_signal_ != 0 || output_lost_ || (session_ && session_->killed()); }
+
+  void in_background(asio::awaitable<void> work) {
+    asio::co_spawn(io_, std::move(work), [](std::exception_ptr failure) {
       if (failure) std::rethrow_exception(failure);
     });
-    co_await session_->signal(exec_id_, stop_signal_);
   }
 
   asio::awaitable<void> kill_after_grace() {
@@ -316,34 +347,47 @@ class runner {
   asio::awaitable<void> take_event(sandbox_event event) {
     if (request_.json) {
       print_line(to_json(event));
+      co_await flush_lines();
     } else if (event.violation) {
       refusals_.add(*event.violation);
     } else if (event.unreachable) {
       refusals_.add(*event.unreachable);
     }
-    co_return;
   }
 
   // What was published while the launch went on waits for the handle.
   void print_line(const json::value& value) { write_line(json::serialize(value) + "\n"); }
 
   void write_line(const std::string& line) {
-    if (!handle_printed_) {
+    if (!handle_printed_)
       held_back_ += line;
-    } else if (reader_is_there_ && !write_all(STDOUT_FILENO, line)) {
-      if (errno != EPIPE) report(lost_output(errno));
-      reader_is_there_ = false;
-      asio::co_spawn(io_, end_command(SIGPIPE), [](std::exception_ptr failure) {
-        if (failure) std::rethrow_exception(failure);
-      });
+    else
+      lines_.add(line);
+  }
+
+  asio::awaitable<void> flush_lines() {
+    co_await lines_.flush();
+    if ((lines_.failure() == 0 && !lines_.dropped()) || !std::exchange(reader_is_there_, false)) co_return;
+    if (lines_.dropped()) {
+      messages_.add(error_text(abandoned_output()));
+      co_return;
     }
+    // A reader that has gone away ends the command as it would without ccbox in between.
+    const bool gone = lines_.failure() == EPIPE;
+    if (!gone) {
+      messages_.add(error_text(lost_output(lines_.failure())));
+      output_lost_ = true;
+    }
+    if (finishing_ && gone && !stop_signal_) stop_signal_ = SIGPIPE;
+    if (!finishing_) in_background(end_command(SIGPIPE));
   }
 
   void announce_handle() {
     std::string held = std::exchange(held_back_, {});
     handle_printed_ = true;
     print_line(json::object{{"type", "handle"}, {"handle", to_json(session_->handle())}});
-    if (reader_is_there_ && !held.empty()) write_all(STDOUT_FILENO, held);
+    lines_.add(held);
+    in_background(flush_lines());
   }
 
   int refuse(const error& e) {
@@ -351,25 +395,25 @@ class runner {
       handle_printed_ = true;
       write_line(json_error_line(e));
     }
-    return report(e);
+    messages_.add(error_text(e));
+    return exit_refused;
   }
 
-  void tell_limit(kill_reason reason) const {
+  void tell_limit(kill_reason reason) {
     const std::string limit = reason == kill_reason::timeout
                                   ? "it ran longer than the wall time of " +
                                         std::to_string(request_.spec.limits.wall_time_ms.value_or(0)) + " ms"
                                   : "it used more than the memory limit of " +
                                         std::to_string(request_.spec.limits.memory_bytes.value_or(0)) +
                                         " bytes";
-    write_all(STDERR_FILENO, "ccbox: killed: " + std::string(to_string(reason)) + ": " + limit + "\n");
+    messages_.add("ccbox: killed: " + std::string(to_string(reason)) + ": " + limit + "\n");
   }
 
   // Shells pass on what ended their command.
-  void tell_file_size(int code) const {
+  void tell_file_size(int code) {
     const auto& most = session_->rules().spec.limits.file_size_bytes;
     if (code != exit_signal_base + SIGXFSZ || !most || request_.quiet) return;
-    write_all(STDERR_FILENO,
-              "ccbox: exit code " + std::to_string(code) +
+    messages_.add("ccbox: exit code " + std::to_string(code) +
                   " is that of SIGXFSZ: it ends a program that writes a file beyond the limit of " +
                   std::to_string(*most) + " bytes (--file-size)\n");
   }
@@ -379,6 +423,8 @@ class runner {
   asio::io_context io_{1};
   asio::signal_set signals_;
   asio::steady_timer grace_;
+  line_writer lines_;     // of --json
+  line_writer messages_;  // for people, on standard error
   event_bus bus_;
   event_bus::subscription subscription_;
   std::shared_ptr<session> session_;
@@ -391,6 +437,7 @@ class runner {
   bool finishing_ = false;
   bool handle_printed_ = false;
   bool reader_is_there_ = true;
+  bool output_lost_ = false;  // the events could not be written
   std::string held_back_;
   refusals refusals_;
 };

@@ -47,11 +47,26 @@ TEST_CASE("an answer whose reader has gone away ends as by SIGPIPE, in silence")
   CHECK(result.err == "");
 }
 
+TEST_CASE("events whose reader has gone away end the run as by SIGPIPE, in silence") {
+  const temporary_directory work;
+  for (const std::string command : {"true", "sleep 1000"}) {
+    const auto result = after("mkfifo gone-" + command.substr(0, 4) + "; exec 4<>gone-" +
+                                  command.substr(0, 4) + "; exec >gone-" + command.substr(0, 4) + " 4<&-",
+                              run_words + arguments{"--json", "--", "sh", "-c", command}, work);
+    CHECK(result.code == 141);
+    CHECK(result.err == "");
+  }
+}
+
 TEST_CASE("events that do not fit on the disk end the run with an error line") {
   const temporary_directory work;
   const auto result = after("exec >/dev/full", run_words + arguments{"--json", "--", "sleep", "1000"}, work);
-  CHECK(result.code == 141);
-  CHECK(contains(result.err, "ENOSPC"));
+  CHECK(result.code == 125);
+  CHECK(contains(result.err, "ccbox: error: write to standard output: No space left on device (ENOSPC)"));
+  CHECK(contains(result.err, "ccbox: hint: what was printed is incomplete"));
+  const auto short_run = after("exec >/dev/full", run_words + arguments{"--json", "--", "true"}, work);
+  CHECK(short_run.code == 125);
+  CHECK(contains(short_run.err, "ENOSPC"));
 }
 
 TEST_CASE("limits of the caller that are too low are named") {

@@ -130,6 +130,61 @@ TEST_CASE("a second signal kills at once") {
   CHECK(std::chrono::steady_clock::now() - begun < milliseconds(1900));
 }
 
+TEST_CASE("a reader that takes nothing holds up neither a signal nor the wall time") {
+  const temporary_directory work;
+  run_options how = in(work);
+  how.extra_env = {"ccbox=" + ccbox_program() + " run --without fs_name_deny"};
+  // The reader opens the FIFO and looks away.
+  const auto stalled = [&](const std::string& text) {
+    return run({"bash", "-c", "rm -f fifo ready; mkfifo fifo; exec 9<>fifo; " + text}, how);
+  };
+  const std::string start = "$ccbox $options -- sh -c 'touch ready; exec yes' > fifo 2> messages & ";
+  const std::string full = "until test -e ready; do sleep 0.05; done; ";
+  for (const std::string options : {"--json", "--json --timeout 1000"}) {
+    CAPTURE(options);
+    const auto signalled =
+        stalled("options='" + options + "'; " + start + full + "kill $!; wait $!; echo $?");
+    CHECK(signalled.out == "143\n");
+    CHECK_FALSE(signalled.timed_out);
+    CHECK(contains(read_file(work / "messages"), "error: standard output took nothing any more"));
+  }
+  // Without a signal; the messages find no room either.
+  for (const std::string options : {"--json", "--quiet"}) {
+    CAPTURE(options);
+    const auto limited = stalled("$ccbox " + options + " --timeout 1 -- yes > fifo 2>&1; echo $?");
+    CHECK(limited.out == "137\n");
+    CHECK_FALSE(limited.timed_out);
+  }
+}
+
+TEST_CASE("the enclosure has ended before a reader that takes nothing is given up") {
+  const temporary_directory work;
+  run_options how = in(work);
+  how.extra_env = {"ccbox=" + ccbox_program() + " run --without fs_name_deny --json --timeout 1"};
+  const auto result =
+      run({"bash", "-c",
+           "mkfifo fifo; exec 9<>fifo; $ccbox -- sh -c 'exec 8>lock; flock 8; touch ready; exec yes' > fifo "
+           "& run=$!; "
+           "until test -e ready; do sleep 0.05; done; flock lock echo ended; kill -0 $run && echo waiting; "
+           "cat <&9 > events & reader=$!; until grep -q '\"killed\"' events; do sleep 0.05; done; "
+           "wait $run; echo $?; kill $reader"},
+          how);
+  // Whoever goes on reading in time gets everything.
+  CHECK(result.out == "ended\nwaiting\n137\n");
+}
+
+TEST_CASE("a reader that is slow gets all of a run that nobody ends") {
+  const temporary_directory work;
+  run_options how = in(work);
+  how.extra_env = {"ccbox=" + ccbox_program() + " run --without fs_name_deny --json"};
+  const auto result =
+      run({"bash", "-c",
+           "$ccbox -- head -c 300000 /dev/zero | { read -r handle; sleep 4; cat; } | grep -c '\"exit\"'; "
+           "echo ${PIPESTATUS[0]}"},
+          how);
+  CHECK(result.out == "1\n0\n");
+}
+
 TEST_CASE("SIGINT to ccbox alone ends an ordinary command at once") {
   const temporary_directory work;
   auto command =
