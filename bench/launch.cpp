@@ -3,10 +3,8 @@
 // costs.
 //
 //   bench_launch [--rounds N] [--srt EXECUTABLE]
-#include <sys/mman.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
 #include <cstdio>
@@ -16,6 +14,7 @@
 #include <fstream>
 #include <optional>
 
+#include "bare_bwrap.hpp"
 #include "log.hpp"
 #include "measure.hpp"
 #include "paths.hpp"
@@ -43,36 +42,6 @@ std::string find_program(const std::string& name) {
   for (const char* directory : {"/usr/local/bin/", "/usr/bin/", "/bin/"})
     if (access((directory + name).c_str(), X_OK) == 0) return directory + name;
   return {};
-}
-
-// The plan's own bwrap arguments, with descriptors spelled as the paths they stand for. What bwrap reads from
-// a descriptor (the empty file over a secret) is one that it inherits from us.
-std::vector<std::string> bare_bwrap(const plan& how) {
-  // The broker starts bwrap.
-  const auto options = std::find(how.argv.begin(), how.argv.end(), "--args");
-  if (options == how.argv.begin() || options == how.argv.end()) fail("the plan starts no bwrap");
-  std::vector<std::string> argv = {*std::prev(options)}, words;
-  for (const auto& file : how.files)
-    if (file.label == "bwrap-args")
-      for (std::size_t at = 0; at < file.bytes.size(); at += words.back().size() + 1)
-        words.emplace_back(file.bytes.c_str() + at);
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    if (words[i] == "--ro-bind-data") {
-      const int empty = memfd_create("ccbox-bench", 0);
-      argv.insert(argv.end(), {words[i], std::to_string(empty)});
-      ++i;
-    } else if (words[i] == "--bind-fd" || words[i] == "--ro-bind-fd") {
-      const int number = std::atoi(words.at(i + 1).c_str());
-      for (const auto& path : how.paths)
-        if (path.number == number)
-          argv.insert(argv.end(), {words[i] == "--bind-fd" ? "--bind" : "--ro-bind", path.host_path});
-      ++i;
-    } else {
-      argv.push_back(words[i]);
-    }
-  }
-  argv.insert(argv.end(), {"--", "/usr/bin/true"});
-  return argv;
 }
 
 asio::awaitable<void> exec_true(const std::shared_ptr<session>& warm) {
@@ -114,8 +83,13 @@ int main(int argc, char** argv) {
 
   std::vector<contender> launch;
   launch.push_back({"posix_spawn true", [] { return run_command({"/usr/bin/true"}); }});
-  launch.push_back({"bwrap, same view", [words = bare_bwrap(prepared.how)] { return run_command(words); }});
+  auto bare = bare_bwrap(prepared.how);
+  bare.push_back("/usr/bin/true");
+  launch.push_back({"bwrap, same view", [=] { return run_command(bare); }});
   launch.push_back({"ccbox run -- true", [&] { return run_command({ccbox, "run", "--", "/usr/bin/true"}); }});
+  launch.push_back({"the same without name rules", [&] {
+                      return run_command({ccbox, "run", "--without", "fs_name_deny", "--", "/usr/bin/true"});
+                    }});
   if (const auto firejail = find_program("firejail"); !firejail.empty())
     launch.push_back(
         {"firejail", [=] {

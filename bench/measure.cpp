@@ -2,8 +2,10 @@
 
 #include <fcntl.h>
 #include <spawn.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -34,9 +36,7 @@ double middle(std::vector<sample> samples, Member member) {
   return samples[samples.size() / 2].*member;
 }
 
-}  // namespace
-
-sample run_command(const std::vector<std::string>& argv) {
+sample run(const std::vector<std::string>& argv, int output) {
   std::vector<char*> words;
   for (const auto& word : argv)
     words.push_back(const_cast<char*>(word.c_str()));
@@ -44,7 +44,7 @@ sample run_command(const std::vector<std::string>& argv) {
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
+  posix_spawn_file_actions_adddup2(&actions, output, 1);
   if (!std::getenv("CCBOX_BENCH_VERBOSE"))
     posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
   const auto start = clock::now();
@@ -59,6 +59,25 @@ sample run_command(const std::vector<std::string>& argv) {
     std::exit(1);
   }
   return {ms_since(start), ms(usage.ru_utime) + ms(usage.ru_stime)};
+}
+
+}  // namespace
+
+sample run_command(const std::vector<std::string>& argv) {
+  const int nowhere = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
+  const auto took = run(argv, nowhere);
+  ::close(nowhere);
+  return took;
+}
+
+std::string output_of(const std::vector<std::string>& argv) {
+  const int file = ::memfd_create("output", MFD_CLOEXEC);
+  run(argv, file);
+  std::string text(4096, '\0');
+  const auto size = ::pread(file, text.data(), text.size(), 0);
+  ::close(file);
+  text.resize(size < 0 ? 0 : static_cast<std::size_t>(size));
+  return text;
 }
 
 sample time_call(const std::function<void()>& call) {
