@@ -67,7 +67,8 @@ int plugin_test_command(const words& arguments) {
       "Runs the contract tests, which every plugin must pass, against a plugin file. "
       "Exit code 1 if one failed. The plugin's code runs in processes of its own, unconfined.",
       word_form::operands);
-  parser.list("--option", given, "KEY=VALUE", "An option of the plugin, as the manifest would give it");
+  parser.list("--option", given, "KEY=VALUE",
+              "An option of the plugin, as the manifest would give it: create is called with them");
   parser.flag("--json", as_json, "Print one JSON document");
   parsed p = parse_or_report(parser, arguments, {{"FILE"}, false, "ccbox plugin test ./podman.so"});
   if (p.finished) return p.exit_code;

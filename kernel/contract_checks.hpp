@@ -30,7 +30,7 @@ void forbid_side_effects();
 // What a check's process tells the runner, in memory that both share. `forbidden_call` is written from a
 // signal handler.
 struct verdict {
-  enum state_t : int { silent, passed, failed, not_applicable };
+  enum state_t : int { silent, passed, failed, create_refused, not_applicable };
   volatile int state;
   volatile int forbidden_call;  // number of the system call + 1
   char reason[2048];

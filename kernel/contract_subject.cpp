@@ -261,7 +261,8 @@ create_answer create_plugin(const subject& s, const std::vector<std::pair<std::s
 
 instance::instance(const subject& s) : subject_(s) {
   auto answer = create_plugin(s, s.options);
-  expect(answer.status == CCBOX_OK, "create returned " + status_name(answer.status) + ": " + answer.error);
+  if (answer.status != CCBOX_OK)
+    throw create_refused{{"create returned " + status_name(answer.status) + ": " + answer.error}};
   plugin_ = answer.plugin;
   guarded_memory memory;
   backend_ = static_cast<const ccbox_backend*>(

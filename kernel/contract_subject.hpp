@@ -20,6 +20,8 @@ namespace ccbox::contract {
 struct violation {
   std::string reason;
 };
+// Without an instance there is nothing to check further.
+struct create_refused : violation {};
 struct not_applicable {
   std::string reason;
 };

@@ -152,6 +152,8 @@ void load_and_check(const check_entry& check, subject s, int plugin_fd) {
   try {
     load_and_check(check, s, plugin_fd);
     settle(v, verdict::passed, {});
+  } catch (const contract::create_refused& refused) {
+    settle(v, verdict::create_refused, refused.reason);
   } catch (const contract::violation& broken) {
     settle(v, verdict::failed, broken.reason);
   } catch (const contract::not_applicable& skipped) {
@@ -197,7 +199,7 @@ std::string crash_reason(int status, const verdict& v, int output_fd) {
 }
 
 result<contract_check> run_check(const check_entry& check, const subject& s, int plugin_fd,
-                                 std::chrono::milliseconds limit) {
+                                 std::chrono::milliseconds limit, bool* refused) {
   void* shared = ::mmap(nullptr, sizeof(verdict), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (shared == MAP_FAILED) return system_error("mmap", "the verdict", errno);
   const std::unique_ptr<verdict, unmap> v(static_cast<verdict*>(shared));
@@ -238,6 +240,10 @@ result<contract_check> run_check(const check_entry& check, const subject& s, int
     if (v->state == verdict::passed) out.state = contract_check::outcome::passed;
     if (v->state == verdict::not_applicable) out.state = contract_check::outcome::not_applicable;
     out.reason = v->reason;
+    if (v->state == verdict::create_refused) {
+      out.reason += "; the checks that follow need an instance and were left out";
+      *refused = true;
+    }
   }
   return out;
 }
@@ -319,12 +325,14 @@ result<contract_report> run_plugin_contract(const std::string& path, const contr
   s.options = options.options;
   s.time_factor = std::max(1u, options.time_factor);
   s.directory = (*directory)->path();
+  bool create_refused = false;
   for (const auto* checks : all_checks()) {
     for (const auto& check : *checks) {
       if (!is_wanted(options.only, check.name)) continue;
-      auto done = run_check(check, s, copy->get(), options.check_limit);
+      auto done = run_check(check, s, copy->get(), options.check_limit, &create_refused);
       if (!done) return done.error();
       add(std::move(*done));
+      if (create_refused) return report;
     }
   }
   return report;

@@ -37,7 +37,7 @@ struct contract_options {
 
 struct contract_report {
   std::string path;
-  std::vector<contract_check> checks;  // in the order they ran
+  std::vector<contract_check> checks;  // in the order they ran; none after a create that was refused
   bool passed() const;                 // no check failed
 };
 

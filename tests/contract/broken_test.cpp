@@ -191,6 +191,20 @@ TEST_CASE("each broken promise fails its check with what the plugin did") {
     expect_broken(broken_directory + "broken.so", {{"defect", promise.defect}}, promise);
 }
 
+TEST_CASE("a create that refuses the given options ends the suite, with its words") {
+  contract_options how;
+  how.options = {{"defect", "create_fails"}};
+  const auto report = run_plugin_contract(broken_directory + "broken.so", how);
+  REQUIRE(report.has_value());
+  CHECK_FALSE(report->passed());
+  std::size_t failed = 0;
+  for (const auto& check : report->checks)
+    failed += check.state == contract_check::outcome::failed;
+  CHECK(failed == 1);
+  CHECK(report->checks.back().reason ==
+        "create returned CCBOX_FAILED: no luck; the checks that follow need an instance and were left out");
+}
+
 TEST_CASE("each broken promise of a refused create fails its check") {
   for (const auto& promise : early_defects()) {
     ::setenv("CCBOX_TEST_DEFECT", promise.defect.c_str(), 1);
