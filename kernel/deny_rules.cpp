@@ -68,6 +68,7 @@ class deny_compiler {
       add_fixed(deny);
     if (!on_linux_) add_globs();
     if (auto names = add_name_rules(); !names) return names.error();
+    if (auto there = check_exec_grants(); !there) return there.error();
     if (request_.host.platform == host_platform::macos) add_exec_rules();
     std::vector<rule> out;
     for (auto* part : {&read_, &write_, &names_, &exempts_, &exec_})
@@ -344,6 +345,26 @@ class deny_compiler {
     }
   }
 
+  // On every host, also where nothing is to be granted.
+  result<void> check_exec_grants() const {
+    for (std::size_t i = 0; i < request_.exec_grant_roots.size(); ++i) {
+      const std::string what = exec_grant_key(i) + ": " + quoted(request_.exec_grant_roots[i]);
+      const auto root = spell_path(request_.exec_grant_roots[i]);
+      if (!root.blocked_by.empty())
+        return error{error_code::permission_denied,
+                     what + " cannot be reached: " + quoted(root.blocked_by) + " may not be searched",
+                     "give this user access to it, or leave it out"};
+      if (root.resolved_type == path_type::missing)
+        return error{error_code::not_found, what + " does not exist",
+                     "create it first, or leave it out: what is asked for is never skipped silently"};
+    }
+    return {};
+  }
+
+  static std::string exec_grant_key(std::size_t index) {
+    return "execGrantRoots[" + std::to_string(index) + "]";
+  }
+
   void add_exec_rules() {
     for (const auto& entry : request_.config.exec_deny) {
       std::string path = entry.pattern;
@@ -359,8 +380,7 @@ class deny_compiler {
         add_at_places(exec_, r, s, places_of(s.path));
     }
     for (std::size_t i = 0; i < request_.exec_grant_roots.size(); ++i) {
-      const rule r = make(rule_kind::exec_grant, CCBOX_RULE_EXEC_DENY, rule_origin::spec,
-                          "execGrantRoots[" + std::to_string(i) + "]");
+      const rule r = make(rule_kind::exec_grant, CCBOX_RULE_EXEC_DENY, rule_origin::spec, exec_grant_key(i));
       for (const auto& s : spellings(spell_path(request_.exec_grant_roots[i])))
         add_at_places(exec_, r, s, places_of(s.path));
     }

@@ -174,6 +174,18 @@ TEST_CASE("on macOS globs are rules of their own, missing paths stay denies and 
   CHECK(denies_writing(p, bench.work + "/x.lock"));
 }
 
+TEST_CASE("a root to be executed from that does not exist is refused on every platform") {
+  for (const auto platform : {host_platform::linux_like, host_platform::macos}) {
+    policy_bench bench;
+    bench.host.platform = platform;
+    bench.spec.exec_grant_roots = {bench.work, bench.work + "/missing*"};
+    const auto refused = bench.refusal();
+    CHECK(refused.code == error_code::not_found);
+    CHECK(refused.what == "execGrantRoots[1]: '" + bench.work + "/missing*' does not exist");
+    CHECK_FALSE(refused.hint.empty());
+  }
+}
+
 TEST_CASE("compiling changes nothing on the host") {
   policy_bench bench;
   bench.write("a/.env");
