@@ -14,7 +14,7 @@ constexpr std::size_t most_kept = 1000;
 constexpr std::size_t most_lines = 20;
 
 struct details {
-  std::string reason, rule, origin;
+  std::string reason, rule, origin, operation;
   std::uint64_t count = 1;
 };
 
@@ -28,6 +28,7 @@ details read_details(const sandbox_violation& violation) {
   reader.optional("reason", out.reason);
   reader.optional("rule", out.rule);
   reader.optional("origin", out.origin);
+  reader.optional("operation", out.operation);
   reader.optional("count", out.count);
   if (!out.rule.empty() && !out.origin.empty()) out.rule += " (" + out.origin + ")";
   return out;
@@ -54,13 +55,19 @@ bool is_this_host(const std::string& target) {
   return host.ends_with(".localhost");
 }
 
-// Of a file; empty: of none.
-std::string_view verb_of(std::string_view action) {
+// Of a file; empty: of none. Programs put a new version of a file into its place by a rename.
+std::string_view verb_of(std::string_view action, std::string_view operation) {
+  if (operation == "rename" && action == "file-write-create") return "move something to";
   if (action == "file-write-create") return "make";
   if (action == "file-write-data") return "write";
   if (action == "file-write-unlink") return "remove";
   if (action == "file-link") return "link";
   return {};
+}
+
+// git says no more than that it could not write it.
+bool is_git_config(std::string_view rule) {
+  return rule.find(".git/") != rule.npos && rule.find("/config") != rule.npos;
 }
 
 }  // namespace
@@ -127,7 +134,7 @@ std::uint64_t refusals::table::others() const {
 
 void refusals::add(const sandbox_violation& violation) {
   const auto found = read_details(violation);
-  if (const auto verb = verb_of(violation.action); !verb.empty()) {
+  if (const auto verb = verb_of(violation.action, found.operation); !verb.empty()) {
     names_.add({std::string(verb) + " " + quoted(violation.target), found.reason}, found.count, found.rule);
     return;
   }
@@ -144,7 +151,8 @@ std::string refusals::text(const std::vector<egress_rule>& rules) const {
   for (const auto* each : names_.most_frequent()) {
     const auto& seen = each->second;
     text += "ccbox: refused " + (seen.count == 1 ? "" : std::to_string(seen.count) + " times ") + "to " +
-            each->first.first + ": " + printable(seen.rule) + "; " + printable(each->first.second) + "\n";
+            each->first.first + ": " + printable(seen.rule) + "; " + printable(each->first.second) +
+            (is_git_config(seen.rule) ? "; set it outside of the enclosure" : "") + "\n";
   }
   if (const auto others = names_.others(); others > 0)
     text += "ccbox: refused " + std::to_string(others) + " times to make or change further files\n";

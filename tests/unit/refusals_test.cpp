@@ -131,6 +131,22 @@ TEST_CASE("a refused name is told with what was to be done, how often, the rule 
         "ccbox: refused to make '/work/a\\x1b/.env': .env; secrets of the project (policy.yaml:3:1)\n");
 }
 
+TEST_CASE("configuration of git that was refused is told as what the program tried, with a remedy") {
+  // git writes config.lock and renames it; all that it prints itself is that it could not write the file.
+  refusals seen(true);
+  for (const std::string rule : {"**/.git/config", "**/.git/modules/**/config", ".env"}) {
+    seen.add({"file-write-create",
+              "/work/" + rule.substr(rule.rfind('/') + 1),
+              {},
+              R"({"operation":"rename","rule":")" + rule + R"(","reason":"alias.x can do harm"})"});
+  }
+  CHECK(
+      seen.text() ==
+      "ccbox: refused to move something to '/work/.env': .env; alias.x can do harm\n"
+      "ccbox: refused 2 times to move something to '/work/config': **/.git/modules/**/config; alias.x can do "
+      "harm; set it outside of the enclosure\n");
+}
+
 TEST_CASE("violations of other kinds are none of its business") {
   refusals seen(true);
   seen.add({"mach-lookup", "com.example", {}, {}});
