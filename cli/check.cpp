@@ -55,30 +55,40 @@ json::value to_json(const policy& rules, const std::string& path, const path_ans
                       {"rules", std::move(deciding)}};
 }
 
+constexpr const char* path_summary =
+    "Tells whether a path, as seen inside, may be read, written or created, and which rules say so. With "
+    "--read, --write or --create the exit code is 0 if all that was asked for may be done, else 1.";
+constexpr const char* domain_summary =
+    "Tells whether a destination may be reached, on port 443 unless it says another, and which rule says so. "
+    "The exit code is 0 if it may be reached, else 1.";
+
 }  // namespace
 
 int check_command(const words& arguments) {
   spec_options wanted;
   config_options config;
   bool as_json = false, read = false, write = false, create = false;
-  option_parser parser(
-      "check", "path PATH | domain HOST[:PORT] [options]",
-      "Tells whether a path, as seen inside, may be read, written or created, or a destination reached (on "
-      "port 443 unless it says another), and which rules say so. With --read, --write or --create the exit "
-      "code is 0 if all that was asked for may be done, else 1; for a domain it is 0 if it may be reached, "
-      "else 1.",
-      word_form::operands);
+  const words alone(arguments.begin(),
+                    arguments.begin() + std::min<std::ptrdiff_t>(1, std::ssize(arguments)));
+  const bool asks_domain = alone == words{"domain"}, asks_path = alone == words{"path"};
+  option_parser parser("check",
+                       asks_domain ? "domain HOST[:PORT] [options]"
+                       : asks_path ? "path PATH [options]"
+                                   : "path PATH | domain HOST[:PORT] [options]",
+                       asks_domain ? domain_summary
+                       : asks_path ? path_summary
+                                   : std::string(path_summary) + " " + domain_summary,
+                       word_form::operands);
   parser.group("Question");
-  parser.flag("--read", read, "May it be read?");
-  parser.flag("--write", write, "May what is there be changed?");
-  parser.flag("--create", create, "May a new file of that name be made?");
+  if (!asks_domain) {
+    parser.flag("--read", read, "May it be read?");
+    parser.flag("--write", write, "May what is there be changed?");
+    parser.flag("--create", create, "May a new file of that name be made?");
+  }
   parser.flag("--json", as_json, "Print one JSON document");
   declare(parser, wanted);
   declare(parser, config);
-  const words alone(arguments.begin(),
-                    arguments.begin() + std::min<std::ptrdiff_t>(1, std::ssize(arguments)));
-  const bool asks_domain = alone == words{"domain"};
-  if (!asks_domain && alone != words{"path"} && !alone.empty() && !alone[0].starts_with('-'))
+  if (!asks_domain && !asks_path && !alone.empty() && !alone[0].starts_with('-'))
     return report({error_code::invalid_argument, "cannot check " + quoted(alone[0]),
                    "ask for `path PATH` or `domain HOST[:PORT]`"});
   const operands expected =

@@ -193,7 +193,12 @@ void check_limits(findings& out) {
         std::pair{"wall time", &limits.wall_time}}) {
     out.push_back({verdict::information, std::string("limit ") + name,
                    mechanism->empty() ? "cannot be set here" : *mechanism,
-                   mechanism->empty() ? limits.note : ""});
+                   mechanism->empty()
+                       ? "run as root, or in a cgroup that is delegated to this user (with systemd "
+                         "and cgroup v2: systemd-run --user --scope -p Delegate=yes ccbox run "
+                         "…); here: " +
+                             limits.note
+                       : ""});
   }
 }
 

@@ -36,9 +36,10 @@ result<bound_listener> listen_on(const std::string& option, const std::string& w
   const auto colon = word.rfind(':');
   if (colon == word.npos) return refuse("no port");
   const std::string host = word.substr(0, colon), digits = word.substr(colon + 1);
-  if (digits.empty() || digits.size() > 5 || digits.find_first_not_of("0123456789") != digits.npos ||
+  if (digits.empty()) return refuse("no port");
+  if (digits.size() > 5 || digits.find_first_not_of("0123456789") != digits.npos ||
       std::stoul(digits) > 0xffff)
-    return refuse("no port");
+    return refuse("not a port: 0 to 65535");
   const auto port = static_cast<std::uint16_t>(std::stoul(digits));
   sockaddr_storage address{};
   socklen_t size = sizeof(sockaddr_in);
@@ -63,7 +64,12 @@ result<bound_listener> listen_on(const std::string& option, const std::string& w
       ::bind(made.socket.get(), reinterpret_cast<sockaddr*>(&address), size) < 0 ||
       ::listen(made.socket.get(), 4096) < 0 ||
       ::getsockname(made.socket.get(), reinterpret_cast<sockaddr*>(&address), &size) < 0)
-    return system_error("listen on", word, errno);
+    return system_error("listen on", word, errno,
+                        errno == EADDRINUSE
+                            ? "another program listens there: end it, choose another port, or "
+                              "port 0, which lets the system choose"
+                        : errno == EACCES ? "ports below 1024 are root's here: choose a higher one"
+                                          : "127.0.0.1:PORT or [::1]:PORT; port 0 lets the system choose");
   made.address =
       host + ":" + std::to_string(ntohs(address.ss_family == AF_INET6 ? v6.sin6_port : v4.sin_port));
   return made;
@@ -103,6 +109,14 @@ int proxy_command(const words& arguments) {
   declare(parser, config);
   parsed p = parse_or_report(parser, arguments, {{}, false});
   if (p.finished) return p.exit_code;
+
+  if (no_network && (!domains.empty() || !ticketing.empty() || github))
+    return report({error_code::invalid_argument,
+                   std::string(!domains.empty() ? "--allow-domain"
+                               : github         ? "--github"
+                                                : "--ticketing") +
+                       " and --no-network contradict each other",
+                   "with the network off every destination is refused: leave one of them out"});
 
   const sigset_t ending = block_end_signals();
   sandbox_spec spec = fresh_spec();

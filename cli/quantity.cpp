@@ -24,6 +24,15 @@ std::optional<double> scaled(std::string_view text,
   return std::nullopt;
 }
 
+constexpr const char* zero = "a limit of nothing leaves nothing to run";
+constexpr const char* no_limit = "leave the option out for no limit";
+
+// Without a look at the unit.
+bool is_zero(std::string_view text) {
+  const auto digits = text.substr(0, text.find_first_not_of("0."));
+  return digits.find('0') != digits.npos && text.find_first_of("123456789") == text.npos;
+}
+
 }  // namespace
 
 error bad_value(std::string_view option, std::string_view text, std::string_view why, std::string hint) {
@@ -47,21 +56,23 @@ result<std::uint64_t> parse_size(std::string_view option, std::string_view text)
                                    {"T", t},
                                    {"TB", t},
                                    {"TiB", t}});
-  if (bytes && *bytes > 9e15)
-    return bad_value(option, text, "too large", "leave the option out for no limit");
+  if (is_zero(text)) return bad_value(option, text, zero, no_limit);
+  if (bytes && *bytes > 9e15) return bad_value(option, text, "too large", no_limit);
   if (!bytes || *bytes < 1) return bad_value(option, text, "not a size", "such as 512M or 2G");
   return static_cast<std::uint64_t>(*bytes);
 }
 
 result<std::uint64_t> parse_duration_ms(std::string_view option, std::string_view text) {
   const auto ms = scaled(text, {{"", 1e3}, {"ms", 1}, {"s", 1e3}, {"m", 6e4}, {"h", 3.6e6}, {"d", 8.64e7}});
-  if (ms && *ms > 1e13) return bad_value(option, text, "too long", "leave the option out for no limit");
+  if (is_zero(text)) return bad_value(option, text, zero, no_limit);
+  if (ms && *ms > 1e13) return bad_value(option, text, "too long", no_limit);
   if (!ms || *ms < 1) return bad_value(option, text, "not a time", "such as 90, 30s, 5m or 2h");
   return static_cast<std::uint64_t>(*ms);
 }
 
 result<double> parse_number(std::string_view option, std::string_view text) {
   const auto number = scaled(text, {{"", 1}});
+  if (is_zero(text)) return bad_value(option, text, zero, no_limit);
   if (!number) return bad_value(option, text, "not a positive number", "such as 1.5");
   return *number;
 }
@@ -70,7 +81,8 @@ result<std::uint64_t> parse_count(std::string_view option, std::string_view text
   std::uint64_t number = 0;
   const char* last = text.data() + text.size();
   const auto [end, ec] = std::from_chars(text.data(), last, number);
-  if (ec != std::errc() || end != last || number == 0) {
+  if (is_zero(text)) return bad_value(option, text, zero, no_limit);
+  if (ec != std::errc() || end != last) {
     return bad_value(option, text, "not a positive whole number", "such as 200");
   }
   return number;

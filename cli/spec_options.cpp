@@ -8,6 +8,7 @@
 #include "context.hpp"
 #include "default_bind.hpp"
 #include "environment.hpp"
+#include "path_spelling.hpp"
 #include "quantity.hpp"
 #include "spec_source.hpp"
 
@@ -18,14 +19,18 @@ void declare(option_parser& parser, spec_options& o) {
   parser.list("--bind", o.bind, "PATH[:GUEST]", "Make PATH visible and writable (at GUEST)");
   parser.list("--ro", o.read_only, "PATH[:GUEST]", "Make PATH visible read-only (at GUEST)");
   parser.list("--mount", o.mount, "PATH GUEST ro|rw", "Like --bind or --ro, for paths that have a colon", 3);
-  parser.value("--workdir", o.workdir, "GUEST", "Directory inside in which the command starts");
+  parser.value("--workdir", o.workdir, "GUEST",
+               "Directory inside in which the command starts; a relative one "
+               "is below where it would start otherwise");
   parser.list("--protect", o.protect, "PATH", "Never writable, also inside a writable directory");
   parser.list("--state-dir", o.state_dirs, "PATH", "Writable in every mode");
-  parser.list("--exec-grant", o.exec_grants, "PATH", "Programs below PATH may be executed");
+  parser.list("--exec-grant", o.exec_grants, "PATH",
+              "Programs below PATH may be executed, where writable directories "
+              "are kept from it (macOS)");
   parser.group("Sandbox");
   parser.value("--mode", o.mode, "MODE",
                "chat (default), or review, plan, orchestrate: binds become read-only");
-  parser.value("--backend", o.backend, "NAME", "native, microvm, none, or a backend plugin's name");
+  parser.value("--backend", o.backend, "NAME", "native, none, or the name of a backend plugin");
   parser.list("--without", o.without, "RULE", "Give up one rule, such as fs_name_deny");
   parser.value("--spec", o.spec_file, "FILE",
                "Start from the sandbox spec in this JSON file; - is standard input");
@@ -127,6 +132,37 @@ result<void> bind_current_directory(requested_sandbox& wanted, const host_facts&
   return {};
 }
 
+// A relative --workdir is below where the command would start without it.
+result<void> place_workdir(sandbox_spec& spec, const std::string& typed) {
+  if (typed.empty() || typed.front() == '/') {
+    spec.guest_workdir = typed;
+    return {};
+  }
+  if (!spec.guest_workdir)
+    return bad_value("--workdir", typed, "is relative, and the current directory is not visible inside",
+                     "write it from '/' on, as it is inside");
+  const std::string below = normalise_path("/" + typed);
+  if (("/" + typed + "/").find("/../") != std::string::npos)
+    return bad_value("--workdir", typed, "has `..` as a component", "write it from '/' on, as it is inside");
+  if (below != "/") spec.guest_workdir = (*spec.guest_workdir == "/" ? "" : *spec.guest_workdir) + below;
+  return {};
+}
+
+// What the person typed and what the spec says, as opposed to a spec that says both: its list is then empty
+// by the specification.
+result<void> check_network_wish(const spec_options& options, const sandbox_spec& spec) {
+  const bool wants = !options.allow_domains.empty() || !options.ticketing.empty();
+  if (!wants || (spec.network_enabled && spec.capabilities.network)) return {};
+  const std::string option = options.allow_domains.empty() ? "--ticketing" : "--allow-domain";
+  if (options.no_network)
+    return error{error_code::invalid_argument, option + " and --no-network contradict each other",
+                 "with the network off every destination is refused: leave one of them out"};
+  return error{error_code::invalid_argument,
+               option + ": the spec switches the network off (" +
+                   (spec.network_enabled ? "capabilities.canAccessNetwork" : "networkEnabled") + ")",
+               "with the network off every destination is refused: leave the option out, or change the spec"};
+}
+
 // The current directory as the enclosure sees it, where a mount shows it.
 void default_workdir(sandbox_spec& spec, const host_facts& host) {
   if (spec.guest_workdir || host.current_directory.empty()) return;
@@ -175,7 +211,9 @@ result<std::vector<std::pair<std::string, std::string>>> requested_environment(c
     const auto equals = word.find('=');
     const std::string name = word.substr(0, equals);
     if (!is_identifier(name))
-      return bad_value("--env", name, "not a variable's name", "--env NAME or NAME=VALUE");
+      return bad_value("--env", name.empty() ? word : name,
+                       name.empty() ? "no variable's name" : "not a variable's name",
+                       "--env NAME or NAME=VALUE; a name has letters, digits and _");
     if (equals != std::string::npos) {
       out.emplace_back(name, word.substr(equals + 1));
     } else if (const auto value = host.environment.find(name); value != host.environment.end()) {
@@ -222,8 +260,8 @@ result<requested_sandbox> build_request(const spec_options& options, const host_
     }
     spec.mode = *mode;
   }
-  if (options.workdir) spec.guest_workdir = *options.workdir;
   if (options.no_network) spec.network_enabled = false;
+  if (auto ok = check_network_wish(options, spec); !ok) return ok.error();
   if (auto ok = add_mounts(wanted, options, host); !ok) return ok.error();
   struct list_option {
     const char *key, *option;
@@ -254,6 +292,8 @@ result<requested_sandbox> build_request(const spec_options& options, const host_
     if (auto ok = bind_current_directory(wanted, host); !ok) return ok.error();
   }
   default_workdir(spec, host);
+  if (options.workdir)
+    if (auto ok = place_workdir(spec, *options.workdir); !ok) return ok.error();
   if (auto ok = validate(spec); !ok) return origins.translated(ok.error());
   return wanted;
 }

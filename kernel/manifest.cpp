@@ -155,7 +155,7 @@ std::string in_plugin_directory(const std::string& name, const std::string& plug
 
 result<manifest> load_manifest(const std::string& path, const std::string& plugin_directory) {
   auto read = read_file(path, plugin_directory);
-  if (!read && read.error().code == error_code::not_found && read.error().hint.empty()) {
+  if (!read && read.error().code == error_code::not_found) {
     auto missing = read.error();
     missing.hint = "the manifest says which plugins to load; ccbox is installed with one";
     return missing;

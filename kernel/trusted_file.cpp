@@ -22,7 +22,7 @@ class trusted_file {
                                                            : path_.substr(0, slash_);
     const unique_fd directory(static_cast<int>(
         os::call(SYS_openat, AT_FDCWD, parent.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC, 0)));
-    if (!directory) return system_error("open", parent, errno);
+    if (!directory) return missing(parent);
     struct stat status {};
     if (os::call(SYS_fstat, directory.get(), &status) != 0) return system_error("fstat", parent, errno);
     if (auto trusted = check("its directory " + quoted(parent), parent, status); !trusted)
@@ -34,7 +34,7 @@ class trusted_file {
                                            O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0)));
     if (!fd && errno == ELOOP)
       return refusal(error_code::invalid_argument, "is a symbolic link", "name the file that it points to");
-    if (!fd) return system_error("open", path_, errno);
+    if (!fd) return missing(path_);
     if (os::call(SYS_fstat, fd.get(), &status) != 0) return system_error("fstat", path_, errno);
     if (!S_ISREG(status.st_mode)) return refusal(error_code::invalid_argument, "is not a regular file");
     if (auto trusted = check("it", path_, status); !trusted) return trusted.error();
@@ -42,6 +42,11 @@ class trusted_file {
   }
 
  private:
+  // Call it while errno tells why.
+  error missing(const std::string& object) const {
+    return system_error("open", object, errno, errno == ENOENT ? "name a " + kind_ + " that exists" : "");
+  }
+
   error refusal(error_code code, const std::string& what, std::string hint = {}) const {
     return {code, kind_ + " " + quoted(path_) + " " + what, std::move(hint)};
   }

@@ -59,7 +59,7 @@ _ccbox() {
       return
       ;;
     --mode) mapfile -t COMPREPLY < <(compgen -W "chat review plan orchestrate" -- "$current"); return ;;
-    --backend) mapfile -t COMPREPLY < <(compgen -W "native microvm none bubblewrap" -- "$current"); return ;;
+    --backend) mapfile -t COMPREPLY < <(compgen -W "native none bubblewrap" -- "$current"); return ;;
     --pty) mapfile -t COMPREPLY < <(compgen -W "auto always never" -- "$current"); return ;;
     --env) mapfile -t COMPREPLY < <(compgen -A export -- "$current"); return ;;
     --without)

@@ -92,7 +92,11 @@ class attempt {
       }
       has_proxy = true;
     }
-    if (argc - next != 2 || !parse_port(argv[next + 1], port_)) return usage();
+    if (argc - next != 2) return usage();
+    if (!parse_port(argv[next + 1], port_)) {
+      say("the port is a number from 1 to 65535, not '" + one_line(argv[next + 1]) + "'");
+      return usage();
+    }
     host_ = argv[next];
     if (host_.size() > 2 && host_.front() == '[' && host_.back() == ']')
       host_ = host_.substr(1, host_.size() - 2);
@@ -106,7 +110,9 @@ class attempt {
       const char* url = std::getenv(name);
       has_proxy = url != nullptr && parse_proxy_url(url, proxy_, credentials_);
     }
-    if (!has_proxy) say("there is no proxy: neither ALL_PROXY nor HTTP_PROXY names one; use --proxy IP:PORT");
+    if (!has_proxy)
+      say("there is no proxy: neither ALL_PROXY nor HTTP_PROXY names one as SCHEME://IP:PORT; inside an "
+          "enclosure with the network on they do, elsewhere use --proxy IP:PORT");
     return has_proxy;
   }
 
@@ -175,7 +181,7 @@ class attempt {
       return socket;
     }
     say("connect to the proxy " + proxy_.host + ":" + std::to_string(proxy_.port) + ": " +
-        std::strerror(errno));
+        std::strerror(errno) + "; is it that of a session, or of `ccbox proxy`, that still runs?");
     if (socket >= 0) close(socket);
     return -1;
   }

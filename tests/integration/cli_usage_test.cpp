@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "cli_support.hpp"
+#include "support/listening_socket.hpp"
 
 using namespace ccbox::test;
 
@@ -67,6 +68,66 @@ TEST_CASE("a malformed command line is refused with a remedy") {
   check_refused({"check", "path"}, options, {"`PATH` is missing", "usage: ccbox check path PATH"});
   check_refused({"plugin", "new"}, options, {"`NAME` is missing", "for example: ccbox plugin new "});
   check_refused({"probe", "extra"}, options, {"'extra'"});
+}
+
+TEST_CASE("what is missing or malformed is refused with a hint of its own") {
+  const temporary_directory work;
+  const auto options = in(work);
+  const auto hinted = [&](const arguments& words, const std::string& what, const std::string& hint) {
+    check_refused(words, options, {"ccbox: error: " + what, "ccbox: hint: " + hint});
+  };
+  for (const std::string option : {"--timeout", "--memory", "--file-size", "--cpus", "--processes"})
+    hinted({"run", option, "0", "true"}, option + " '0': a limit of nothing",
+           "leave the option out for no limit");
+  hinted({"run", "--timeout", "0s", "true"}, "--timeout '0s': a limit of nothing", "leave the option out");
+  hinted({"run", "--env", "=x", "true"}, "--env '=x': no variable's name", "--env NAME or NAME=VALUE");
+  for (const std::string option : {"--policy", "--egress-config"})
+    hinted({"run", option, "/nope", "true"}, "open '/nope': No such file",
+           "name a configuration file that exists");
+  hinted({"run", "--plugins", "/nope", "true"}, "open '/nope': No such file", "the manifest says");
+  hinted({"run", "--exec-grant", "missing", "true"},
+         "--exec-grant 'missing': '" + work.path() + "/missing' does not exist", "create it first");
+  hinted({"proxy", "--listen-http", "127.0.0.1:99999"},
+         "--listen-http '127.0.0.1:99999': not a port: 0 to 65535", "127.0.0.1:PORT");
+  const listening_socket busy;
+  const std::string taken = "127.0.0.1:" + std::to_string(busy.port);
+  hinted({"proxy", "--listen-socks", taken}, "listen on '" + taken + "': Address already in use",
+         "another program listens there");
+  const auto connect = run({ccbox_program(), "net-connect", "host.test", "ssh"}, options);
+  CHECK(contains(connect.err, "the port is a number from 1 to 65535, not 'ssh'"));
+}
+
+TEST_CASE("a relative --workdir is below where the command would start") {
+  const temporary_directory work;
+  std::filesystem::create_directories(work / "sub/deep");
+  const auto started_in = [&](const arguments& words) {
+    const auto done = run(arguments{ccbox_program(), "run", "-q"} + words + arguments{"--", "pwd"}, in(work));
+    return done.code == 0 ? done.out : done.err;
+  };
+  CHECK(started_in({"--workdir", "sub"}) == work / "sub\n");
+  CHECK(started_in({"--workdir", "./sub//deep/"}) == work / "sub/deep\n");
+  CHECK(started_in({"--workdir", "."}) == work.path() + "\n");
+  CHECK(started_in({"--bind", ".:/mnt/w", "--workdir", "sub"}) == "/mnt/w/sub\n");
+  CHECK(started_in({"--spec-json", "{\"guestWorkdir\": \"" + work.path() + "/sub\"}", "--workdir", "deep"}) ==
+        work / "sub/deep\n");
+  check_refused({"run", "--workdir", "none", "true"}, in(work), {"--workdir 'none'", "does not exist"});
+  check_refused({"run", "--workdir", "../x", "true"}, in(work), {"--workdir '../x': has `..`", "hint: "});
+  check_refused({"run", "--ro", "/usr", "--workdir", "sub", "true"}, in(work),
+                {"--workdir 'sub': is relative, and the current directory is not visible inside"});
+}
+
+TEST_CASE("help about one question of check speaks of that one, and names no backend that is not there") {
+  const auto path = run({ccbox_program(), "check", "path", "--help"}).out;
+  const auto domain = run({ccbox_program(), "check", "domain", "--help"}).out;
+  const auto both = run({ccbox_program(), "check", "--help"}).out;
+  CHECK(contains(path, "usage: ccbox check path PATH"));
+  CHECK(contains(path, "--create"));
+  CHECK_FALSE(contains(path, "HOST"));
+  CHECK(contains(domain, "usage: ccbox check domain HOST[:PORT]"));
+  CHECK_FALSE(contains(domain, "--create"));
+  CHECK_FALSE(contains(domain, "check path"));
+  CHECK(contains(both, "path PATH | domain HOST[:PORT]"));
+  CHECK_FALSE(contains(run({ccbox_program(), "run", "--help"}).out, "microvm"));
 }
 
 TEST_CASE("malformed sizes, times and numbers are refused") {

@@ -143,12 +143,45 @@ TEST_CASE("a command does not reach what is not allowed, and hears why; so does 
   CHECK(s.server.accepted() == 0);
 }
 
-TEST_CASE("with the network off everything is refused, what the options allow too") {
+TEST_CASE("with the network off everything is refused, what the spec allows too") {
   scene s;
-  const auto done =
-      s.run_in(s.allowed() + arguments{"--no-network", "--json"}, s.curl("-x \"$HTTP_PROXY\" -o /dev/null"));
-  CHECK(s.server.accepted() == 0);
-  CHECK(contains(done.out, "\"action\":\"network-outbound\",\"target\":\"" + s.server.address() + "\""));
+  const std::string list = "\"egressAllowlist\": [\"" + s.server.address() + "\"]";
+  for (const arguments& off :
+       {arguments{"--spec-json", "{" + list + "}", "--no-network"},
+        arguments{"--spec-json", "{" + list + ", \"networkEnabled\": false}"},
+        arguments{"--spec-json", "{" + list + ", \"capabilities\": {\"canAccessNetwork\": false}}"}}) {
+    CAPTURE(off[1]);
+    const auto done = s.run_in(off + arguments{"--json"}, s.curl("-x \"$HTTP_PROXY\" -o /dev/null"));
+    CHECK(s.server.accepted() == 0);
+    CHECK(contains(done.out, "\"action\":\"network-outbound\",\"target\":\"" + s.server.address() + "\""));
+  }
+}
+
+TEST_CASE("an option that allows a destination while the network is off is a contradiction") {
+  const temporary_directory work;
+  for (const std::string command : {"run", "explain", "wrap", "proxy"}) {
+    for (const arguments& wish :
+         {arguments{"--allow-domain", "a.test"}, arguments{"--ticketing", "linear"}}) {
+      arguments words{ccbox_program(), command, "--no-network"};
+      words = words + wish;
+      if (command != "proxy") words = words + arguments{"--", "true"};
+      const auto done = run(words, in(work));
+      CHECK(done.code == 125);
+      CHECK_MESSAGE(
+          contains(done.err, "ccbox: error: " + wish[0] + " and --no-network contradict each other"),
+          done.err);
+      CHECK(contains(done.err, "ccbox: hint: "));
+    }
+  }
+  const auto by_spec = [&](const std::string& spec) {
+    return run({ccbox_program(), "run", "--spec-json", spec, "--allow-domain", "a.test", "--", "true"},
+               in(work))
+        .err;
+  };
+  CHECK(contains(by_spec(R"({"networkEnabled": false})"),
+                 "--allow-domain: the spec switches the network off (networkEnabled)"));
+  CHECK(contains(by_spec(R"({"capabilities": {"canAccessNetwork": false}})"),
+                 "--allow-domain: the spec switches the network off (capabilities.canAccessNetwork)"));
 }
 
 TEST_CASE("net-connect gets through where the rules say so, and says why where not") {
