@@ -18,7 +18,9 @@
 #include <exception>
 #include <string>
 #include <string_view>
+#include <utility>
 
+#include "fifo_stream.hpp"
 #include "log.hpp"
 #include "terminal_relay.hpp"
 
@@ -32,6 +34,7 @@ namespace {
 
 constexpr std::size_t chunk_bytes = 65536;  // what a pipe holds
 constexpr std::chrono::milliseconds background_interval{200};
+constexpr std::chrono::milliseconds large_pipe_interval{20};
 
 bool is_null_device(const struct stat& status) {
   return S_ISCHR(status.st_mode) && major(status.st_rdev) == 1 && minor(status.st_rdev) == 3;
@@ -61,6 +64,7 @@ hand_over how_to_hand_over(int fd) {
     case S_IFCHR:
       return hand_over::relayed;
     case S_IFIFO:
+      return is_named_fifo(fd) ? hand_over::relayed : hand_over::as_it_is;
     case S_IFSOCK:
     case S_IFDIR:
       return hand_over::as_it_is;
@@ -134,6 +138,41 @@ struct descriptor_relay::impl : std::enable_shared_from_this<impl> {
     self->pipe.close(ignored);
   }
 
+  // The pipe holds one copied piece at a time: writable again, it was read, unless the command has made the
+  // pipe larger.
+  static asio::awaitable<void> pump_fifo_in(std::shared_ptr<impl> self) {
+    while (!self->stopped && co_await self->fifo->ready()) {
+      const ssize_t n = self->fifo->copy_to(self->pipe.native_handle());
+      if (n < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+      if (n < 0 && errno == EPIPE) co_return;  // it does not read any more
+      if (n < 0) self->fail("read");
+      if (n <= 0) break;
+      self->copied = static_cast<std::size_t>(n);
+      if (!co_await wait_until(self->pipe, stream::wait_write)) co_return;
+      while (!self->stopped && self->unread() > 0) {
+        asio_error ignored;
+        self->idle.expires_after(large_pipe_interval);
+        co_await self->idle.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+      }
+      if (self->stopped) co_return;  // finish() has dropped what was taken
+      self->drop_taken();
+    }
+    asio_error ignored;
+    self->pipe.close(ignored);
+  }
+
+  // Of the piece that was copied.
+  void drop_taken() {
+    const std::size_t bytes = std::exchange(copied, 0);
+    fifo->drop(bytes - std::min(bytes, unread()));
+  }
+
+  // By the command.
+  std::size_t unread() const {
+    int bytes = 0;
+    return ::ioctl(inside.get(), FIONREAD, &bytes) == 0 ? static_cast<std::size_t>(bytes) : 0;
+  }
+
   // As write(2). The process's own limit would be one for its logs too.
   ssize_t write_some(std::string_view bytes) {
     if (most_bytes) {
@@ -176,17 +215,27 @@ struct descriptor_relay::impl : std::enable_shared_from_this<impl> {
     }
     self->pumping = false;
     self->idle.cancel();
-    if (!self->failure) co_return;
+    if (!self->failure && !self->reader_gone) co_return;
     asio_error ignored;
     self->pipe.close(ignored);  // the command's next write tells it
   }
 
   // False at the end, or when it cannot go on.
   asio::awaitable<bool> pass_chunk(std::string& buffer) {
+    if (fifo) co_return co_await move_to_fifo();
     const ssize_t n = ::read(pipe.native_handle(), buffer.data(), buffer.size());
     if (n < 0) co_return errno == EINTR || errno == EAGAIN;
     if (n == 0) co_return false;
     co_return co_await write_out({buffer.data(), static_cast<std::size_t>(n)});
+  }
+
+  asio::awaitable<bool> move_to_fifo() {
+    const ssize_t n = fifo->move_from(pipe.native_handle());
+    if (n < 0 && errno == EINTR) co_return true;
+    if (n < 0 && errno == EAGAIN) co_return co_await fifo->ready();
+    reader_gone = n < 0 && errno == EPIPE;
+    if (n < 0 && !reader_gone) fail("write to");
+    co_return n > 0;
   }
 
   int number = 0;
@@ -197,6 +246,9 @@ struct descriptor_relay::impl : std::enable_shared_from_this<impl> {
   std::optional<std::uint64_t> most_bytes;  // of a regular file that is written
   unique_fd inside;                         // the command's end of the pipe
   stream pipe, device;                      // device: what has no position, and may have to be waited for
+  std::optional<fifo_stream> fifo;          // source, where it is one
+  std::size_t copied = 0;                   // of it into the pipe, and not dropped yet
+  bool reader_gone = false;                 // of it
   asio::steady_timer idle;                  // of one in the background; of finish()
   bool started = false, stopped = false, pumping = false, abandoned = false, at_limit = false;
   std::optional<error> failure;
@@ -218,7 +270,11 @@ result<std::unique_ptr<descriptor_relay>> descriptor_relay::open(asio::any_io_ex
   const bool is_device = S_ISCHR(status.st_mode);
   if (fd != 0 && S_ISREG(status.st_mode)) self.most_bytes = most_bytes;
   if (fd == 0 && !is_device) self.position = ::lseek(fd, 0, SEEK_CUR);
-  if (is_device || (fd == 0 && self.position < 0)) {
+  const bool is_fifo = S_ISFIFO(status.st_mode);
+  if (is_fifo)
+    self.fifo.emplace(executor, self.source.get(),
+                      fd == 0 ? shared_watch::direction::read : shared_watch::direction::write);
+  if (is_device || (fd == 0 && self.position < 0 && !is_fifo)) {
     unique_fd own = self.is_terminal ? reopen_terminal(fd) : unique_fd(::fcntl(fd, F_DUPFD_CLOEXEC, 3));
     if (!own) return system_error("open again", fd == 0 ? "standard input" : "a standard output", errno);
     asio_error failure;
@@ -230,6 +286,7 @@ result<std::unique_ptr<descriptor_relay>> descriptor_relay::open(asio::any_io_ex
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return system_error("pipe2", "", errno);
   unique_fd reader(ends[0]), writer(ends[1]);
+  if (is_fifo && fd == 0) ::fcntl(writer.get(), F_SETPIPE_SZ, 1);  // the least, which holds one piece
   unique_fd& ours = fd == 0 ? writer : reader;
   set_nonblocking(ours.get());
   self.pipe.assign(ours.release());
@@ -239,6 +296,7 @@ result<std::unique_ptr<descriptor_relay>> descriptor_relay::open(asio::any_io_ex
 
 descriptor_relay::~descriptor_relay() {
   impl_->stopped = true;
+  if (impl_->fifo) impl_->fifo->stop();
   asio_error ignored;
   impl_->idle.cancel();
   impl_->pipe.close(ignored);
@@ -257,7 +315,9 @@ void descriptor_relay::start() {
   const auto log_failure = [keep = impl_](std::exception_ptr failure) {
     if (failure) log_event(log_level::error, "descriptor_relay");
   };
-  if (self.number == 0) {
+  if (self.number == 0 && self.fifo) {
+    asio::co_spawn(self.pipe.get_executor(), impl::pump_fifo_in(impl_), log_failure);
+  } else if (self.number == 0) {
     asio::co_spawn(self.pipe.get_executor(), impl::pump_in(impl_), log_failure);
   } else {
     self.inside.reset();  // or the pipe would never end
@@ -272,10 +332,14 @@ asio::awaitable<void> descriptor_relay::finish() {
   if (!self.started) co_return;
   if (self.number == 0) {
     self.stopped = true;
-    int left = 0;
+    if (self.fifo) {
+      self.fifo->stop();
+      self.drop_taken();
+      co_return;
+    }
     const bool is_ours = self.position >= 0 && ::lseek(self.source.get(), 0, SEEK_CUR) == self.position;
-    if (is_ours && ::ioctl(self.inside.get(), FIONREAD, &left) == 0)
-      ::lseek(self.source.get(), self.position + self.passed - left, SEEK_SET);
+    if (is_ours)
+      ::lseek(self.source.get(), self.position + self.passed - static_cast<off_t>(self.unread()), SEEK_SET);
     co_return;
   }
   // Whoever wrote is gone, so the pump comes to the end of the pipe.
@@ -288,6 +352,7 @@ asio::awaitable<void> descriptor_relay::finish() {
 
 void descriptor_relay::abandon() {
   impl_->abandoned = true;
+  if (impl_->fifo) impl_->fifo->stop();
   asio_error ignored;
   impl_->device.cancel(ignored);
   impl_->idle.cancel();

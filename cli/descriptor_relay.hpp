@@ -7,6 +7,7 @@
 //    also for those who share it (`while read line; do ccbox run … ; done < list`).
 //  - A terminal that is read gives its lines as they are entered, and nothing while this process is in the
 //    background.
+//  - A named FIFO that is read: what the command did not take is left in it.
 //  - What cannot be written ends the stream, so that the command is told, and is kept for failure().
 //
 // Runs on one thread; files are read and written there, as fast as they are.
@@ -25,9 +26,9 @@ namespace ccbox {
 
 // How a command is given a standard descriptor of the caller's.
 enum class hand_over {
-  as_it_is,  // pipes and sockets, which are nothing but streams; what ccbox-init refuses
+  as_it_is,  // pipes without a name and sockets, which are nothing but streams; what ccbox-init refuses
   null,      // /dev/null: the enclosure has its own
-  relayed,   // files, devices, terminals
+  relayed,   // files, named FIFOs, devices, terminals
   refused,   // what is more than a stream and cannot be copied: O_PATH, pidfds, eventfds and the like
 };
 hand_over how_to_hand_over(int fd);

@@ -78,6 +78,81 @@ TEST_CASE("scripts, large files and both outputs in one file pass unchanged and 
   CHECK(script(work, "$ccbox sh -c 'cat; exit 7' < /dev/null > /dev/null").code == 7);
 }
 
+TEST_CASE("a named FIFO gives the command no right over it") {
+  const temporary_directory work, elsewhere;
+  const std::string fifo = elsewhere / "fifo";
+  REQUIRE(::mkfifo(fifo.c_str(), 0600) == 0);
+  for (const std::string number : {"0", "1", "2"}) {
+    for (const bool enclosed : {false, true}) {
+      CAPTURE(number);
+      REQUIRE(::chmod(fifo.c_str(), 0600) == 0);
+      // Both ends are open before, so that nobody waits for the other.
+      script(work,
+             "exec 9<>" + fifo + "; $ccbox chmod 666 /proc/self/fd/" + number + " " + number + "<>" + fifo,
+             enclosed);
+      CHECK(mode_of(fifo) == (enclosed ? 0600 : 0666));
+    }
+  }
+  script(work,
+         "exec 9<>" + fifo +
+             "; echo given >&9; $ccbox sh -c 'read -r line </proc/self/fd/1; echo $line > read' >&9",
+         false);
+  CHECK(read_file(work / "read") == "given\n");
+  script(
+      work,
+      "rm read; exec 9<>" + fifo +
+          "; echo given >&9; $ccbox timeout 2 sh -c 'read -r line </proc/self/fd/1; echo $line > read' >&9");
+  CHECK(read_file(work / "read") == "");
+}
+
+TEST_CASE("what passes through named FIFOs is whole and in order, and what was not read stays in them") {
+  const temporary_directory work;
+  const std::string setup = "mkfifo in out; ";
+  CHECK(script(work, setup + "head -c 3000000 /dev/urandom > big; cat big > in & cat out > copy & "
+                             "$ccbox cat < in > out; wait; cmp big copy")
+            .code == 0);
+  CHECK(script(work, "cat out & $ccbox sh -c 'echo out; echo err >&2; echo out' > out 2>&1; wait").out ==
+        "out\nerr\nout\n");
+  CHECK(script(work, "cat out & $ccbox echo appended >> out; wait").out == "appended\n");
+  const std::string lines = "exec 9<>in; printf 'one\ntwo\nthree\n' >&9; ";
+  CHECK(script(work, lines + "for i in 1 2 3; do read -r line; $ccbox true; echo $line; done <&9").out ==
+        "one\ntwo\nthree\n");
+  CHECK(script(work, lines + "$ccbox dd bs=1 count=4 2>/dev/null <&9; read -r line <&9; echo -- $line").out ==
+        "one\n-- two\n");
+  CHECK(script(work, lines + "$ccbox sh -c 'read -r a; read -r b; echo $b' <&9; read -r line <&9; echo $line")
+            .out == "two\nthree\n");
+  CHECK(script(work, "printf 'a\nb\n' > in & $ccbox sh -c 'cat; echo end' < in").out == "a\nb\nend\n");
+}
+
+TEST_CASE("a command that makes its end of a FIFO's pipe larger reads everything once") {
+  const temporary_directory work;
+  const std::string larger =
+      "import fcntl, os, sys, time; fcntl.fcntl(0, 1031, 1 << 16); total = 0\n"
+      "while (piece := os.read(0, 1000)): total += len(piece)\n"
+      "print(total)";
+  work.write("larger.py", larger);
+  CHECK(script(work, "mkfifo in; head -c 100000 /dev/zero > in & $ccbox python3 larger.py < in").out ==
+        "100000\n");
+}
+
+TEST_CASE("a FIFO whose reader has gone away ends the command as a pipe does") {
+  const temporary_directory work;
+  const auto gone = script(work, "mkfifo out; head -c 10 out >/dev/null & $ccbox yes > out; echo $?");
+  CHECK(gone.out == "141\n");
+  CHECK(gone.err == "");
+}
+
+TEST_CASE("a FIFO that nobody reads is waited for until a signal") {
+  const temporary_directory work;
+  const auto stalled = script(work,
+                              "mkfifo out; exec 9<>out; "
+                              "$ccbox sh -c 'head -c 100000 /dev/zero; touch written' > out & run=$!; "
+                              "until test -e written; do sleep 0.05; done; kill -0 $run && echo waits; "
+                              "kill $run; wait $run; echo $?");
+  CHECK(stalled.out == "waits\n143\n");
+  CHECK_FALSE(stalled.timed_out);
+}
+
 TEST_CASE("output that finds no room is an error and ends the command") {
   const temporary_directory work;
   const auto full = script(work, "$ccbox yes > /dev/full");
