@@ -179,6 +179,18 @@ const std::vector<question> questions = {
     {"", "f=open . O_PATH ; close $f ; openat $f x O_CREAT|O_WRONLY 0644"},
     {"mkdir d", "d=open d O_PATH ; rmdir d ; openat $d x O_CREAT|O_WRONLY 0644"},
     {"mkdir d", "chdir d ; rmdir ../d ; open x O_CREAT|O_WRONLY 0644"},
+    {"printf a >f", "f=open f O_RDONLY ; openat $f x O_CREAT|O_WRONLY 0644"},
+    {"printf a >f", "f=open f O_RDONLY ; openat $f .env O_CREAT|O_WRONLY 0644"},
+    {"printf a >f", "f=open f O_PATH ; mkdirat $f .env 0755"},
+    {"printf a >f; printf b >x", "f=open f O_RDONLY ; renameat AT x $f .env"},
+    {"printf a >f", "f=open f O_RDONLY ; unlinkat $f .env 0"},
+    {"printf a >f", "f=open f O_RDONLY ; symlinkat x $f .env"},
+    // Nobody else may look into it.
+    {"mkdir d", "d=open d O_RDONLY ; prctl PR_SET_DUMPABLE 0 ; openat $d x O_CREAT|O_WRONLY 0644 ; look d/x"},
+    {"mkdir d", "d=open d O_PATH ; prctl PR_SET_DUMPABLE 0 ; mkdirat $d x 0755 ; look d/x"},
+    {"printf a >x",
+     "f=open x O_RDONLY ; prctl PR_SET_DUMPABLE 0 ; g=open /proc/self/fd/{f} O_WRONLY ; put $g new"},
+    {"", "prctl PR_SET_DUMPABLE 0 ; openat 999 x O_CREAT|O_WRONLY 0644"},
     // Flags that make no sense.
     {"", "open x O_TMPFILE|O_RDONLY 0644"},
     {"printf a >x", "open x O_TMPFILE|O_WRONLY 0644"},

@@ -96,6 +96,8 @@ const std::vector<name_attempt> attempts_to_create = {
      EACCES},
     {"one that cannot be looked into, through /proc/self/cwd", "",
      "prctl PR_SET_DUMPABLE 0 ; mkdirat AT /proc/self/cwd/@ 0755", EACCES, "!@", ".env", ""},
+    {"by a descriptor of one that cannot be looked into", "mkdir d",
+     "d=open d O_RDONLY ; prctl PR_SET_DUMPABLE 0 ; openat $d @ O_CREAT|O_WRONLY 0644", EACCES, "!d/@"},
     // Other spellings of a name.
     {"in capitals", "", "openat AT @ O_CREAT|O_WRONLY 0644", EACCES, "!@", ".ENV"},
     {"in mixed case", "", "openat AT @ O_CREAT|O_WRONLY 0644", EACCES, "!@", ".eNv"},

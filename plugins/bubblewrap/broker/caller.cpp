@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
@@ -37,6 +38,14 @@ std::string_view field(std::string_view status, std::string_view name) {
     return line;
   }
   return {};
+}
+
+// What is open, where /proc/N/fd is closed even to whoever may trace: the task has made itself undumpable.
+descriptor taken_from(pid_t task, int number) {
+  descriptor process(static_cast<int>(::syscall(SYS_pidfd_open, task, 0)));
+  constexpr unsigned a_thread = O_EXCL;  // PIDFD_THREAD, since Linux 6.9
+  if (!process) process = descriptor(static_cast<int>(::syscall(SYS_pidfd_open, task, a_thread)));
+  return descriptor(process ? static_cast<int>(::syscall(SYS_pidfd_getfd, process.get(), number, 0)) : -1);
 }
 
 int last_number(std::string_view text) {
@@ -80,6 +89,7 @@ descriptor caller::descriptor_number(int number) const {
   std::array<char, 16> link;
   std::snprintf(link.data(), link.size(), "fd/%d", number);
   auto found = proc_.follow(task_, link.data());
+  if (!found && errno == EACCES) found = taken_from(task_, number);
   if (!found) errno = EBADF;
   return found;
 }

@@ -37,7 +37,7 @@ class caller {
   // The directory that `directory_fd`, AT_FDCWD too, means; O_PATH. Not open: errno is what the kernel would
   // say.
   descriptor base(int directory_fd) const;
-  descriptor descriptor_number(int number) const;  // O_PATH; not open: EBADF in errno
+  descriptor descriptor_number(int number) const;  // O_PATH or the very one; not open: EBADF in errno
 
   inner_ids ids() const;
   std::string program() const;  // as the enclosure sees it; empty: unknown

@@ -97,6 +97,9 @@ outcome path_resolver::parent(const caller& who, const path_argument& argument, 
     base = who.base(argument.directory_fd);
     if (!base) return outcome::failure(errno);
     if (directory.empty()) {
+      struct stat status;
+      if (argument.directory_fd != AT_FDCWD && ::fstat(base.get(), &status) == 0 && !S_ISDIR(status.st_mode))
+        return outcome::failure(ENOTDIR);
       found = std::move(base);
       return {};
     }
