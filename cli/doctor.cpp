@@ -78,8 +78,7 @@ void check_kernel(findings& out) {
                  std::string(name.sysname) + " " + release + (is_wsl ? " (WSL)" : ""), ""});
   const long abi = ::syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION);
   out.push_back(
-      {verdict::information, "Landlock", abi > 0 ? "ABI " + std::to_string(abi) : "not available",
-       abi > 0 ? "" : "name rules (fs_name_deny) need it: boot with lsm=landlock,… on Linux 6.2 or later"});
+      {verdict::information, "Landlock", abi > 0 ? "ABI " + std::to_string(abi) : "not available", ""});
   check_switch(out, "kernel/unprivileged_userns_clone", "0",
                "allow unprivileged user namespaces: sudo sysctl kernel.unprivileged_userns_clone=1");
   check_switch(out, "user/max_user_namespaces", "0",
@@ -136,6 +135,9 @@ void check_plugins(findings& out, const registry& plugins) {
     } else if (status.probe) {
       enclosed = enclosed || encloses(plugins, status);
       out.push_back({verdict::good, subject, status.probe->note, ""});
+      if (!status.probe->hint.empty())
+        out.push_back({verdict::bad, subject, "enforces less here than it can: " + status.probe->cause,
+                       status.probe->hint});
       const rule_bits missing = known_rule_bits() & ~status.probe->enforced;
       out.push_back({verdict::information, subject, "does not enforce " + join_rule_bits(missing), ""});
     } else {

@@ -60,9 +60,19 @@ const rule* example_of(const policy& p, rule_bits bit) {
   return nullptr;
 }
 
-error unenforceable(const std::string& name, const policy& p, rule_bits missing) {
+// What the plugin says of the first rule of this bit that nobody enforces: "nobody: CAUSE", or nothing.
+std::string cause_of(const policy& p, const plan& made, rule_bits bit) {
+  constexpr std::string_view nobody = "nobody: ";
+  for (std::size_t i = 0; i < p.rules.size(); ++i)
+    if (p.rules[i].bit == bit && made.layers.at(i).starts_with(nobody))
+      return printable(std::string_view(made.layers[i]).substr(nobody.size()));
+  return {};
+}
+
+error unenforceable(const std::string& name, const policy& p, const plan& made) {
+  rule_bits missing = p.required & ~made.enforced;
   error e{error_code::unenforceable, "backend " + quoted(name) + " cannot enforce ", {}};
-  std::string waivers;
+  std::string waivers, causes;
   bool first = true, all_waivable = true;
   const bool one = (missing & (missing - 1)) == 0;
   for (const auto& entry : all_rule_bits()) {
@@ -71,6 +81,8 @@ error unenforceable(const std::string& name, const policy& p, rule_bits missing)
     if (const auto* example = example_of(p, entry.bit))
       e.what += ", needed for " + quoted(example->path) + ": " + printable(example->reason);
     waivers += " --without " + std::string(entry.name);
+    if (const auto cause = cause_of(p, made, entry.bit); !cause.empty())
+      causes += (causes.empty() ? "" : "; ") + cause;
     all_waivable &= entry.waivable;
     first = false;
     missing &= ~entry.bit;
@@ -79,7 +91,9 @@ error unenforceable(const std::string& name, const policy& p, rule_bits missing)
     e.what += (first ? "" : "; nor ") + join_rule_bits(missing);
     all_waivable = false;
   }
-  e.hint = one ? "use a backend that enforces it" : "use a backend that enforces them";
+  e.hint = !causes.empty() ? causes
+           : one           ? "use a backend that enforces it"
+                           : "use a backend that enforces them";
   if (all_waivable)
     e.hint += (one ? ", or give this one rule up with" : ", or give these rules up with") + waivers;
   return e;
@@ -102,10 +116,10 @@ result<void> backend::validate() const {
   return {};
 }
 
-result<probe_result> backend::probe(ccbox_probe_depth depth) const {
+result<probe_result> backend::probe(ccbox_probe_depth depth, const std::string& init_path) const {
   if (auto valid = validate(); !valid) return valid.error();
   text_buffer note, hint, cause, text;
-  const ccbox_probe_request request{sizeof request, depth};
+  const ccbox_probe_request request{sizeof request, depth, str(init_path)};
   ccbox_probe_result answer{};
   answer.size = sizeof answer;
   answer.note = note.handle();
@@ -177,7 +191,7 @@ result<plan> backend::make_plan(const policy& p, const std::string& init_path) c
                         "it plans an identity user namespace for a caller that is not root");
   // The rules of a bit that was given up are not applied, whatever the plugin says.
   made->enforced &= ~p.waived;
-  if (const rule_bits missing = p.required & ~made->enforced) return unenforceable(name_, p, missing);
+  if (p.required & ~made->enforced) return unenforceable(name_, p, *made);
   return std::move(*made);
 }
 

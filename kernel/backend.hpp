@@ -34,7 +34,8 @@ class backend {
   const std::string& version() const { return version_; }
   const std::string& kind() const { return kind_; }  // native, microvm, none
 
-  result<probe_result> probe(ccbox_probe_depth depth) const;
+  // `init_path`: for a full probe, which starts ccbox-init.
+  result<probe_result> probe(ccbox_probe_depth depth, const std::string& init_path = {}) const;
 
   // Refuses (unenforceable) when policy.required has a bit that the plan does not enforce; the message names
   // the rule, an example of what it would have refused, and the remedy (`--without NAME`).

@@ -121,7 +121,7 @@ void ask_with_result_of_size(const instance& i, std::uint32_t declared, std::uin
   std::memcpy(place, &result, std::min<std::size_t>(total, sizeof result));
   const std::string behind(place + declared, total - declared);
   auto* request = static_cast<ccbox_probe_request*>(memory.reserve(sizeof(ccbox_probe_request)));
-  *request = {sizeof(ccbox_probe_request), CCBOX_PROBE_QUICK};
+  *request = {sizeof(ccbox_probe_request), CCBOX_PROBE_QUICK, {}};
   ccbox_text text = {error.data(), error.size(), 0};
   const auto status =
       i.backend()->probe(i.get(), request, reinterpret_cast<ccbox_probe_result*>(place), &text);
@@ -149,7 +149,7 @@ void probe_keeps_to_declared_sizes(const subject& s) {
   result.cause = {cause.data(), cause.size(), 0};
   std::memcpy(place, &result, sizeof result);
   auto* request = static_cast<char*>(memory.reserve(sizeof(ccbox_probe_request) + 64));
-  const ccbox_probe_request asked = {sizeof(ccbox_probe_request) + 64, CCBOX_PROBE_QUICK};
+  const ccbox_probe_request asked = {sizeof(ccbox_probe_request) + 64, CCBOX_PROBE_QUICK, {}};
   std::memcpy(request, &asked, sizeof asked);
   ccbox_text text = {error.data(), error.size(), 0};
   const auto status = i.backend()->probe(i.get(), reinterpret_cast<const ccbox_probe_request*>(request),

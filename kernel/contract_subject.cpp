@@ -7,6 +7,7 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "paths.hpp"
 #include "plan_collector.hpp"
 #include "result.hpp"
 #include "rule_bits.hpp"
@@ -283,7 +284,8 @@ instance::~instance() {
 probe_answer ask_probe(const instance& i, ccbox_probe_depth depth, std::size_t capacity) {
   guarded_memory memory;
   auto* request = static_cast<ccbox_probe_request*>(memory.reserve(sizeof(ccbox_probe_request)));
-  *request = {sizeof(ccbox_probe_request), depth};
+  const auto parts = find_installation();
+  *request = {sizeof(ccbox_probe_request), depth, memory.text(parts ? parts->init : "")};
   text_buffer note(capacity), hint(capacity), cause(capacity), error(512);
   ccbox_probe_result result = {};
   result.size = sizeof result;

@@ -7,6 +7,7 @@
 
 #include "host.hpp"
 #include "log.hpp"
+#include "paths.hpp"
 #include "utf8.hpp"
 
 namespace ccbox {
@@ -142,6 +143,13 @@ void log_outcome(const plugin_status& s) {
         {{"backend", s.name}, {"version", s.version}, {"cause", s.probe->cause}, {"hint", s.probe->hint}});
 }
 
+// A full probe starts ccbox-init; what the everyday one does not need is not looked for.
+result<probe_result> probe_backend(const backend& b, ccbox_probe_depth depth) {
+  if (depth != CCBOX_PROBE_FULL) return b.probe(depth);
+  const auto parts = find_installation();
+  return b.probe(depth, parts ? parts->init : "");
+}
+
 error unavailable(const backend& b, const probe_result& probe) {
   error e{error_code::unavailable, "backend " + ccbox::quoted(b.name()) + " is not available on this host",
           probe.hint};
@@ -162,7 +170,7 @@ result<void> registry::impl::adopt_backend(const ccbox_backend* table, ccbox_pro
                  "plugin " + ccbox::quoted(out.plugin->path()) + " is called " + ccbox::quoted(made->name()) +
                      " but is of kind " + made->kind(),
                  "native, microvm and none name kinds of backends"};
-  auto probe = made->probe(depth);
+  auto probe = probe_backend(*made, depth);
   if (!probe) return probe.error();
   status.probe = std::move(*probe);
   out.as_backend = std::move(made);
@@ -356,7 +364,7 @@ result<probe_result> registry::diagnose(std::string_view backend_name) const {
   const auto* found = find_backend(backend_name);
   if (!found) return impl_->unknown_backend(std::string(backend_name));
   const std::lock_guard lock(impl_->diagnosing);
-  return found->probe(CCBOX_PROBE_FULL);
+  return probe_backend(*found, CCBOX_PROBE_FULL);
 }
 
 }  // namespace ccbox

@@ -74,7 +74,11 @@ struct sandbox_port::impl : std::enable_shared_from_this<impl> {
     }
     if (e.code == error_code::unenforceable || e.code == error_code::illegal_state) return e;
     const auto probe = context.plugins->diagnose(backend_name);
-    if (!probe || probe->available) return e;
+    if (!probe) return e;
+    if (probe->available) {
+      if (e.hint.empty()) e.hint = probe->hint;
+      return e;
+    }
     e.code = error_code::unavailable;
     e.what = backend_name + " is not available" + (probe->cause.empty() ? "" : " (" + probe->cause + ")") +
              (probe->note.empty() ? "" : ": " + probe->note) + "; " + e.what;

@@ -144,4 +144,19 @@ void hand_over_listener(const floor_orders& orders, unique_fd broker) {
   if (got != 1) fail("the broker ended before it was ready");
 }
 
+void try_broker(const floor_orders& orders, const std::string& ordinary, const std::string& forbidden) {
+  constexpr int anew = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+  for (const auto& directory : orders.guarded) {
+    const unique_fd at(open(directory.c_str(), O_PATH | O_NOFOLLOW | O_DIRECTORY | O_CLOEXEC));
+    if (!at) fail("the trial: a guarded directory", errno);
+    const unique_fd made(openat(at.get(), ordinary.c_str(), anew, 0600));
+    if (!made) fail("the trial: an ordinary name", errno);
+    if (write(made.get(), "x", 1) != 1) fail("the trial: writing under an ordinary name", errno);
+    if (unlinkat(at.get(), ordinary.c_str(), 0) != 0) fail("the trial: removing an ordinary name", errno);
+    const unique_fd refused(openat(at.get(), forbidden.c_str(), anew, 0600));
+    if (refused) fail("the trial: a forbidden name could be made");
+    if (errno != EACCES) fail("the trial: a forbidden name", errno);
+  }
+}
+
 }  // namespace ccbox::init

@@ -4,6 +4,8 @@
 // Each step does what its name says or ends the process with a line on standard error (failure.hpp).
 #pragma once
 
+#include <string>
+
 #include "../unique_fd.hpp"
 #include "ccbox/floor.hpp"
 
@@ -18,5 +20,8 @@ void lay_floor(const floor_orders& orders);
 // Installs the filter and hands its listener to the broker. On return the broker answers. The base filter may
 // be installed before.
 void hand_over_listener(const floor_orders& orders, unique_fd broker);
+
+// In each guarded directory: makes and removes a file of the one name, and is refused one of the other.
+void try_broker(const floor_orders& orders, const std::string& ordinary, const std::string& forbidden);
 
 }  // namespace ccbox::init

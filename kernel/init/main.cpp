@@ -1,11 +1,12 @@
-// ccbox-init --channel N [--floor F --broker B]: the first process in every enclosure. F and B: see
-// ccbox/floor.hpp. ccbox-init --janitor: see janitor.hpp.
+// ccbox-init --channel N [--floor F --broker B [--try ORDINARY FORBIDDEN]]: the first process in every
+// enclosure. F, B and the two names: see ccbox/floor.hpp. ccbox-init --janitor: see janitor.hpp.
 #include <poll.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <string>
 
 #include "channel.hpp"
 #include "confinement.hpp"
@@ -29,17 +30,35 @@ int descriptor_number(const char* text) {
   return static_cast<int>(number);
 }
 
+bool asks_for_trial(int argc, char** argv) {
+  return argc == 10 && std::strcmp(argv[7], "--try") == 0;
+}
+
 inherited_descriptors inherited(int argc, char** argv) {
   const auto is = [&](int at, const char* word) { return std::strcmp(argv[at], word) == 0; };
   inherited_descriptors found;
-  if ((argc == 3 || argc == 7) && is(1, "--channel")) found.channel = descriptor_number(argv[2]);
-  if (argc == 7 && is(3, "--floor") && is(5, "--broker")) {
+  const bool floored = argc == 7 || asks_for_trial(argc, argv);
+  if ((argc == 3 || floored) && is(1, "--channel")) found.channel = descriptor_number(argv[2]);
+  if (floored && is(3, "--floor") && is(5, "--broker")) {
     found.floor = descriptor_number(argv[4]);
     found.broker = descriptor_number(argv[6]);
   }
-  if (found.channel < 0 || (argc == 7 && found.broker < 0))
-    fail("usage: ccbox-init --channel N [--floor F --broker B]");
+  if (found.channel < 0 || (floored && found.broker < 0))
+    fail("usage: ccbox-init --channel N [--floor F --broker B [--try ORDINARY FORBIDDEN]]");
   return found;
+}
+
+// No command is ever run: who starts this wants to know whether the floor and the broker work here.
+int try_names(const inherited_descriptors& given, const std::string& ordinary, const std::string& forbidden) {
+  require_first_process();
+  forbid_new_privileges();
+  drop_capabilities();
+  const auto orders = read_floor_orders(unique_fd(given.floor));
+  lay_floor(orders);
+  die_with_launcher();
+  hand_over_listener(orders, unique_fd(given.broker));
+  try_broker(orders, ordinary, forbidden);
+  return 0;
 }
 
 setup_message wait_for_setup(channel& kernel_side) {
@@ -70,9 +89,12 @@ int main(int argc, char** argv) {
   if (argc == 2 && std::strcmp(argv[1], "--janitor") == 0) return run_janitor();
   const auto given = inherited(argc, argv);
   ensure_sealed_executable(argv);
+  const bool is_trial = asks_for_trial(argc, argv);
+  const std::string ordinary = is_trial ? argv[8] : "", forbidden = is_trial ? argv[9] : "";
   rename_command_line(argc, argv);
   close_all_but(given);
   hide_from_same_user();
+  if (is_trial) return try_names(given, ordinary, forbidden);
   auto signals = block_signals();
   channel kernel_side(given.channel);
 

@@ -3,11 +3,17 @@
 // claimed.
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <string>
+
 #include "arguments.hpp"
 #include "ccbox/plugin.hpp"
 #include "diagnosis.hpp"
 #include "floor.hpp"
 #include "host_tree.hpp"
+#include "name_support.hpp"
 #include "paths.hpp"
 #include "tools.hpp"
 #include "trial.hpp"
@@ -20,7 +26,8 @@ namespace {
 constexpr std::uint64_t enforceable = CCBOX_RULE_FS_BINDS_ONLY | CCBOX_RULE_FS_READ_DENY |
                                       CCBOX_RULE_FS_WRITE_DENY | CCBOX_RULE_NET_PROXY_ONLY |
                                       CCBOX_RULE_PID_ISOLATION | CCBOX_RULE_RESOURCE_LIMITS;
-constexpr unsigned trial_limit_ms = 4000;  // of the five seconds that a full probe may take
+// Of the five seconds that a full probe may take.
+constexpr unsigned names_limit_ms = 3000, trials_limit_ms = 4000, least_limit_ms = 1000;
 
 std::string path_option(plugin::options& options, std::string_view key) {
   auto path = options.text(key);
@@ -40,25 +47,32 @@ class bubblewrap_backend : public plugin::backend {
     host_.cgroup_namespace = ::access("/proc/self/ns/cgroup", F_OK) == 0;
   }
 
-  plugin::probe_answer probe(ccbox_probe_depth depth) override {
-    plugin::probe_answer answer;
-    answer.note = "bubblewrap — namespace isolation, no kernel boundary";
+  plugin::probe_answer probe(ccbox_probe_depth) override {
+    auto answer = nothing_known();
     if (missing_tools(answer)) return answer;
+    if (const auto trouble = diagnose_signs(read_host_signs())) return with(answer, *trouble);
+    return available(answer, diagnose_name_signs(read_name_signs()));
+  }
+
+  // Names are claimed where floor and broker have just refused one.
+  plugin::probe_answer probe_fully(std::string_view init_path) override {
+    auto answer = nothing_known();
+    if (missing_tools(answer)) return answer;
+    const auto start = std::chrono::steady_clock::now();
     const auto signs = read_host_signs();
-    auto trouble = depth == CCBOX_PROBE_QUICK ? diagnose_signs(signs) : std::nullopt;
-    if (depth != CCBOX_PROBE_QUICK) {
-      const auto outcome = run_trial(host_, trial_limit_ms);
-      if (!outcome.succeeded) trouble = diagnose_trial(outcome, signs);
+    auto lacking = lacking_for_names(init_path);
+    if (!lacking) {
+      const auto outcome = try_names(host_, init_path, names_limit_ms);
+      if (outcome.succeeded) return available(answer, std::nullopt);
+      lacking = diagnose_name_trial(outcome, signs);
     }
-    if (trouble) {
-      answer.cause = trouble->cause;
-      answer.hint = trouble->hint;
-      return answer;
-    }
-    answer.available = true;
-    answer.enforced = enforceable;
-    if (missing_for_names().empty()) answer.enforced |= CCBOX_RULE_FS_NAME_DENY;
-    return answer;
+    const auto spent =
+        std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start)
+            .count();
+    const auto left = std::max<long>(trials_limit_ms - spent, least_limit_ms);
+    const auto outcome = try_enclosure(host_, static_cast<unsigned>(left));
+    if (!outcome.succeeded) return with(answer, diagnose_trial(outcome, signs));
+    return available(answer, lacking);
   }
 
   void plan(const plugin::plan_request& request, plugin::plan_sink& sink) override {
@@ -67,21 +81,49 @@ class bubblewrap_backend : public plugin::backend {
                                                    ": sudo apt-get install bubblewrap, then start again");
     const real_host_tree tree;
     const view v(request, tree);
-    const auto missing = missing_for_names();
-    const auto names = missing.empty() ? plan_guard(request, v) : std::nullopt;
+    const auto lacking = diagnose_name_signs(read_name_signs());
+    const auto names = lacking ? std::nullopt : plan_guard(request, v);
     write_arguments(request, host_, v, names, sink);
     for (const auto& rule : request.rules())
       if (const auto layer = v.layers().find(rule.index); layer != v.layers().end())
         sink.layer(rule, layer->second);
       else if (is_name_rule(rule) && !request.is_waived(rule))
-        sink.layer(rule, missing.empty() ? layer_of_names : missing);
+        sink.layer(rule, lacking ? "nobody: " + lacking->hint : layer_of_names);
     auto enforced = enforceable & ~v.unenforced();
-    if (missing.empty()) enforced |= CCBOX_RULE_FS_NAME_DENY & ~v.unenforced();
+    if (!lacking) enforced |= CCBOX_RULE_FS_NAME_DENY & ~v.unenforced();
     if (request.network() == CCBOX_NETWORK_HOST) enforced &= ~CCBOX_RULE_NET_PROXY_ONLY;
     sink.enforces(enforced);
   }
 
  private:
+  static plugin::probe_answer nothing_known() {
+    plugin::probe_answer answer;
+    answer.note = "bubblewrap — namespace isolation, no kernel boundary";
+    return answer;
+  }
+
+  static plugin::probe_answer with(plugin::probe_answer answer, const diagnosis& trouble) {
+    answer.cause = trouble.cause;
+    answer.hint = trouble.hint;
+    return answer;
+  }
+
+  static plugin::probe_answer available(plugin::probe_answer answer,
+                                        const std::optional<diagnosis>& lacking_for_names) {
+    answer.available = true;
+    answer.enforced = enforceable | (lacking_for_names ? 0 : CCBOX_RULE_FS_NAME_DENY);
+    return lacking_for_names ? with(answer, *lacking_for_names) : answer;
+  }
+
+  static std::optional<diagnosis> lacking_for_names(std::string_view init_path) {
+    if (auto lacking = diagnose_name_signs(read_name_signs())) return lacking;
+    if (init_path.empty())
+      return diagnosis{"no-init",
+                       "whoever asks does not say where ccbox-init is, and name rules cannot be tried "
+                       "without it: ask with ccbox probe"};
+    return diagnose_broker(broker_beside(init_path));
+  }
+
   static std::string not_found(const char* name, const std::string& configured) {
     return configured.empty() ? std::string(name) + " is not installed"
                               : shown(configured) + " (option '" + name + "') is no executable program";

@@ -99,6 +99,7 @@ host_signs read_host_signs() {
   signs.unprivileged_userns_clone = read_number("/proc/sys/kernel/unprivileged_userns_clone");
   signs.apparmor_restrict_unprivileged_userns =
       read_number("/proc/sys/kernel/apparmor_restrict_unprivileged_userns");
+  signs.ptrace_scope = read_number("/proc/sys/kernel/yama/ptrace_scope");
   for (const char* profile : {"/etc/apparmor.d/bwrap", "/etc/apparmor.d/bwrap-userns-restrict"})
     signs.apparmor_profile |= ::access(profile, F_OK) == 0;
   return signs;

@@ -18,6 +18,7 @@ struct host_signs {
   std::optional<long> unprivileged_userns_clone;              // Debian, Arch
   std::optional<long> apparmor_restrict_unprivileged_userns;  // Ubuntu 23.10 and later
   bool apparmor_profile = false;                              // one for bwrap is installed
+  std::optional<long> ptrace_scope;                           // Yama
 };
 host_signs read_host_signs();
 
@@ -26,6 +27,7 @@ struct trial_outcome {
   bool timed_out = false;
   int code = 0;  // exit status, or 128 + signal
   std::string stderr_text;
+  bool refusal_reported = false;  // of a trial with a name rule: the broker told of what it refused
 };
 
 struct diagnosis {

@@ -1,12 +1,6 @@
 #include "floor.hpp"
 
-#include <linux/landlock.h>
-#include <linux/seccomp.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <map>
 #include <vector>
 
@@ -14,10 +8,6 @@
 #include "ccbox/floor.hpp"
 #include "notify_filter.hpp"
 #include "paths.hpp"
-
-#ifndef SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
-#define SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV (1UL << 5)
-#endif
 
 namespace ccbox::bubblewrap {
 
@@ -59,26 +49,13 @@ bool is_guarded(const view& v, const entry& step) {
 
 }  // namespace
 
-bool is_name_rule(const plugin::rule& r) {
-  return r.kind == CCBOX_KIND_NAME_DENY || r.kind == CCBOX_KIND_NAME_EXEMPT;
+std::string broker_beside(std::string_view init_path) {
+  const auto slash = init_path.rfind('/');
+  return std::string(init_path.substr(0, slash == init_path.npos ? 0 : slash + 1)) + "ccbox-broker";
 }
 
-std::string missing_for_names() {
-  constexpr int abi_with_truncate = 3;
-  const long landlock = ::syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION);
-  if (landlock < 0)
-    return errno == EOPNOTSUPP ? "nobody: Landlock is switched off; boot with lsm=landlock,..."
-                               : "nobody: this kernel has no Landlock, which Linux 6.2 and later have";
-  if (landlock < abi_with_truncate)
-    return "nobody: Landlock of this kernel is version " + std::to_string(landlock) +
-           ", and version 3 of Linux 6.2 is needed";
-  // Known flags are looked at before the program, which is none.
-  const long listener =
-      ::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
-                SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, nullptr);
-  if (listener < 0 && errno != EFAULT)
-    return "nobody: this kernel has no system-call listeners that signals leave alone (Linux 5.19 has them)";
-  return {};
+bool is_name_rule(const plugin::rule& r) {
+  return r.kind == CCBOX_KIND_NAME_DENY || r.kind == CCBOX_KIND_NAME_EXEMPT;
 }
 
 std::optional<guard> plan_guard(const plugin::plan_request& request, const view& v) {
@@ -104,10 +81,8 @@ std::optional<guard> plan_guard(const plugin::plan_request& request, const view&
   orders.open = floor.open;
   floor.filter = build_notify_filter();
 
-  const auto init = request.init_path();
-  const auto slash = init.rfind('/');
   guard planned;
-  planned.broker_path = std::string(init.substr(0, slash == init.npos ? 0 : slash + 1)) + "ccbox-broker";
+  planned.broker_path = broker_beside(request.init_path());
   planned.broker = encode(orders);
   planned.floor = encode(floor);
   return planned;

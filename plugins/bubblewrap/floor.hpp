@@ -24,8 +24,8 @@ constexpr const char* layer_of_names =
 
 bool is_name_rule(const plugin::rule& r);
 
-// What this host lacks for guarding names, with the remedy; empty: nothing.
-std::string missing_for_names();
+// Where ccbox-broker is installed.
+std::string broker_beside(std::string_view init_path);
 
 // Nothing where no name rule applies.
 std::optional<guard> plan_guard(const plugin::plan_request& request, const view& v);

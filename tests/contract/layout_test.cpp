@@ -76,6 +76,7 @@ std::vector<line> layout() {
       STRUCT(ccbox_probe_request),
       MEMBER(ccbox_probe_request, size),
       MEMBER(ccbox_probe_request, depth),
+      MEMBER(ccbox_probe_request, init_path),
       STRUCT(ccbox_probe_result),
       MEMBER(ccbox_probe_result, size),
       MEMBER(ccbox_probe_result, available),

@@ -151,14 +151,14 @@ planned_answer built_plugin::ask(const planned_request& asked) const {
   return answer;
 }
 
-built_plugin::probed built_plugin::probe(ccbox_probe_depth depth) const {
+built_plugin::probed built_plugin::probe(ccbox_probe_depth depth, const std::string& init_path) const {
   text_buffer note, hint, cause, error;
   ccbox_probe_result result{};
   result.size = sizeof result;
   result.note = note.text;
   result.hint = hint.text;
   result.cause = cause.text;
-  const ccbox_probe_request request = {sizeof request, depth};
+  const ccbox_probe_request request = {sizeof request, depth, borrowed(init_path)};
   probed answer;
   answer.status = backend_->probe(plugin_, &request, &result, &error.text);
   answer.available = result.available != 0;

@@ -60,7 +60,8 @@ class built_plugin {
     std::uint64_t enforced = 0;
     std::string note, hint, cause, error;
   };
-  probed probe(ccbox_probe_depth depth) const;
+  probed probe(ccbox_probe_depth depth,
+               const std::string& init_path = CCBOX_TEST_BINARY_DIR "/bin/ccbox-init") const;
   std::string kind() const;
 
  private:

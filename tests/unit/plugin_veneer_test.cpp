@@ -170,7 +170,7 @@ TEST_CASE("every exception ends at the boundary with a status and a text") {
   on_plan = [](auto&, auto&) { throw failure(CCBOX_OK, "confused"); };
   CHECK(plan() == "4 confused");
   on_probe = []() -> probe_answer { throw failure(CCBOX_UNAVAILABLE, "no tool"); };
-  ccbox_probe_request probe_request{sizeof probe_request, CCBOX_PROBE_QUICK};
+  ccbox_probe_request probe_request{sizeof probe_request, CCBOX_PROBE_QUICK, {}};
   ccbox_probe_result result{};
   result.size = sizeof result;
   CHECK(s.backend()->probe(s.instance, &probe_request, &result, &s.error.text) == CCBOX_UNAVAILABLE);
@@ -188,7 +188,7 @@ TEST_CASE("a probe answer is written into the host's buffers, cut between charac
                         "abc",
                         ""};
   };
-  ccbox_probe_request request{sizeof request, CCBOX_PROBE_FULL};
+  ccbox_probe_request request{sizeof request, CCBOX_PROBE_FULL, {}};
   char two[2];
   text_buffer hint, cause;
   ccbox_probe_result result{};

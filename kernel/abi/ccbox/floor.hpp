@@ -11,8 +11,10 @@
 //  3. installs `filter` with SECCOMP_FILTER_FLAG_NEW_LISTENER, on top of the base filter of ccbox, and sends
 //     one byte with two descriptors over B: the listener and its mount namespace;
 //  4. waits until a byte comes back: from then on whoever holds the listener answers; then closes B.
-// Whatever fails ends the enclosure with a line on standard error, before anything has run. What the holder
-// of the listener does not grant, or fails to, stays refused.
+// With `--try ORDINARY FORBIDDEN` after them, init runs no command and waits for no order: it does all that
+// without the base filter, makes and removes a file ORDINARY in each guarded directory, is refused FORBIDDEN
+// with EACCES, and ends with 0. Whatever fails ends the enclosure with a line on standard error, before
+// anything has run. What the holder of the listener does not grant, or fails to, stays refused.
 //
 // Encoding: lists as u32 count + strings, strings as u32 length + bytes, little-endian.
 #pragma once

@@ -138,6 +138,7 @@ enum {
 typedef struct ccbox_probe_request {
   uint32_t size;
   ccbox_probe_depth depth;
+  ccbox_str init_path; /* ccbox-init on the host, as in a plan; empty: what needs it is not tried, and not claimed */
 } ccbox_probe_request;
 
 /* Owned by the caller; the plugin fills it in. */
@@ -148,8 +149,10 @@ typedef struct ccbox_probe_result {
   uint32_t reserved;
   uint64_t enforced;         /* the rule bits it can enforce on this host */
   ccbox_text note;           /* what it is, one line */
-  ccbox_text hint;           /* when not available: what the operator can do, one line */
-  ccbox_text cause;          /* when not available: a word for machines, e.g. "missing-tool", "no-user-namespaces" */
+  /* When not available, or when this host keeps it from claiming a bit: what the operator can do, one line, and a word
+   * for machines, e.g. "missing-tool", "no-user-namespaces", "no-landlock". */
+  ccbox_text hint;
+  ccbox_text cause;
 } ccbox_probe_result;
 
 /* A concrete rule of the compiled policy. Unknown kinds and flags are covered by `bit`: a backend that claims a

@@ -202,8 +202,9 @@ struct probe_answer {
   bool requires_install = false;  // `hint` names packages to install
   std::uint64_t enforced = 0;     // CCBOX_RULE_* that this host lets it enforce
   std::string note;               // what it is
-  std::string hint;               // when not available: what the operator can do
-  std::string cause;              // when not available: a word for machines
+  // When not available, or when this host keeps it from claiming a bit.
+  std::string hint;   // what the operator can do
+  std::string cause;  // a word for machines
 };
 
 struct rule {
@@ -299,6 +300,8 @@ class backend {
  public:
   virtual ~backend() = default;
   virtual probe_answer probe(ccbox_probe_depth depth) = 0;
+  // The full probe, for a backend that needs ccbox-init for it.
+  virtual probe_answer probe_fully(std::string_view /*init_path*/) { return probe(CCBOX_PROBE_FULL); }
   virtual void plan(const plan_request& request, plan_sink& sink) = 0;
   // A further extension table, or null. Must live as long as the object.
   virtual const void* extension(std::string_view) { return nullptr; }
@@ -437,7 +440,11 @@ struct backend_boundary {
       if (!request || !CCBOX_HAS(request, ccbox_probe_request, depth) || !result ||
           !CCBOX_HAS(result, ccbox_probe_result, cause))
         throw failure(CCBOX_INVALID, "the host's probe structs are smaller than version 1.0");
-      const probe_answer answer = object(instance)->probe(request->depth);
+      const auto init_path =
+          CCBOX_HAS(request, ccbox_probe_request, init_path) ? view(request->init_path) : std::string_view();
+      const probe_answer answer = request->depth == CCBOX_PROBE_FULL
+                                      ? object(instance)->probe_fully(init_path)
+                                      : object(instance)->probe(request->depth);
       result->available = answer.available;
       result->requires_install = answer.requires_install;
       result->enforced = answer.enforced;

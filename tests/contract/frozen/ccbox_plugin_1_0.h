@@ -138,6 +138,7 @@ enum {
 typedef struct ccbox_probe_request {
   uint32_t size;
   ccbox_probe_depth depth;
+  ccbox_str init_path; /* ccbox-init on the host, as in a plan; empty: what needs it is not tried, and not claimed */
 } ccbox_probe_request;
 
 /* Owned by the caller; the plugin fills it in. */
@@ -148,8 +149,10 @@ typedef struct ccbox_probe_result {
   uint32_t reserved;
   uint64_t enforced;         /* the rule bits it can enforce on this host */
   ccbox_text note;           /* what it is, one line */
-  ccbox_text hint;           /* when not available: what the operator can do, one line */
-  ccbox_text cause;          /* when not available: a word for machines, e.g. "missing-tool", "no-user-namespaces" */
+  /* When not available, or when this host keeps it from claiming a bit: what the operator can do, one line, and a word
+   * for machines, e.g. "missing-tool", "no-user-namespaces", "no-landlock". */
+  ccbox_text hint;
+  ccbox_text cause;
 } ccbox_probe_result;
 
 /* A concrete rule of the compiled policy. Unknown kinds and flags are covered by `bit`: a backend that claims a
@@ -242,7 +245,8 @@ typedef struct ccbox_plan_sink {
 
 enum {
   /* Start argv in a user namespace where every id maps to itself. Only for a root caller: its files and those of
-   * others keep their owners, and its capabilities count in the enclosure only. */
+   * others keep their owners, and its capabilities count in the enclosure only. The mount namespace is a new one too,
+   * which hears of no mount that the host makes later, and in which what is mounted at and below /dev is read-only. */
   CCBOX_PLAN_IDENTITY_USERNS = 1u << 0,
   /* There is no boundary: ccbox-init runs as an ordinary process of the host. Backend `none`. */
   CCBOX_PLAN_UNCONFINED = 1u << 1
@@ -340,7 +344,9 @@ typedef struct ccbox_egress {
    * knows where the rule was written. */
   ccbox_status (*check_rule)(ccbox_plugin *plugin, const ccbox_egress_rule *rule, ccbox_text *error);
   /* [any] Starts the session's pair; it accepts when this returns. A session id in use, a bad rule or option is
-   * CCBOX_INVALID and starts nothing. Denials come as events of type "denial" (docs/abi.md). Limit: 100 ms. */
+   * CCBOX_INVALID and starts nothing; so is an ALLOW rule that the others refuse whole. What is said of a bad rule begins
+   * with "ORIGIN: 'PATTERN': ", by which the caller finds where it was written. Denials come as events of type "denial"
+   * (docs/abi.md). Limit: 100 ms. */
   ccbox_status (*open)(ccbox_plugin *plugin, const ccbox_egress_request *request, const ccbox_egress_sink *sink,
                        ccbox_text *error);
   /* [any] What the session's rules say about a destination, as a client would write it. No name is resolved. */

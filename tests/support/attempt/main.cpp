@@ -8,6 +8,7 @@
 //   attempt table                        table.hpp
 //   attempt storm TIMES | storm-until-failure    storm.hpp
 //   attempt race NAME ITERATIONS         race.hpp
+//   attempt refusing | answering ...     refusing.hpp
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -22,6 +23,7 @@
 #include <string_view>
 
 #include "race.hpp"
+#include "refusing.hpp"
 #include "script.hpp"
 #include "storm.hpp"
 #include "table.hpp"
@@ -73,6 +75,8 @@ int main(int argc, char** argv) {
   if (what == "storm" && argc == 3) return attempt::storm(std::strtoul(argv[2], nullptr, 10));
   if (what == "storm-until-failure" && argc == 2) attempt::storm_until_failure();
   if (what == "race" && argc == 4) return attempt::run_race(argv[2], std::strtoul(argv[3], nullptr, 10));
+  if (what == "refusing") return attempt::run_refusing(argc - 2, argv + 2);
+  if (what == "answering") return attempt::run_answering(argc - 2, argv + 2);
   if (what == "table" && argc == 2) return attempt::run_table();
   return 200;
 }
