@@ -13,6 +13,10 @@ namespace ccbox {
 namespace {
 
 constexpr std::size_t most_name_rules = 100'000;
+// Of existing matches and the directories above them: a start with a thousand takes seconds.
+constexpr std::size_t most_mounts = 400;
+// That the name rules keep: what is found is only counted.
+constexpr std::size_t most_named_matches = 100'000;
 
 std::string because(const config_entry& entry) {
   return "mandatory deny: " + entry.reason + " (" + entry.where + ")";
@@ -61,7 +65,9 @@ class deny_compiler {
   explicit deny_compiler(const deny_request& request)
       : request_(request),
         view_(request.mounts),
-        on_linux_(request.host.platform == host_platform::linux_like) {}
+        on_linux_(request.host.platform == host_platform::linux_like),
+        names_hold_(on_linux_ &&
+                    (request.config.required_linux & ~request.waived & CCBOX_RULE_FS_NAME_DENY) != 0) {}
 
   result<std::vector<rule>> run() {
     for (const auto& deny : request_.denies.fixed)
@@ -197,7 +203,27 @@ class deny_compiler {
     const auto skip = denied_already();
     for (const auto* root : roots)
       if (auto done = add_names_below(*root, deny, exempt, skip); !done) return done;
+    add_plain_matches();
     return {};
+  }
+
+  // A file that is there and has a denied name. Mounts keep what the name rules keep, and its mode and times.
+  struct plain_match {
+    existing_match found;
+    std::string reason;
+    std::string root;
+  };
+
+  void add_plain_matches() {
+    std::set<std::string_view> mounts;
+    for (const auto& match : plain_)
+      for (std::string_view path = match.found.path;
+           path.size() > match.root.size() && mounts.insert(path).second;)
+        path = parent_path(path);
+    if (names_hold_ && mounts.size() > most_mounts) return;
+    for (const auto& match : plain_)
+      add_write({match.found.path, match.found.type, false}, rule_origin::existing_match, match.reason, false,
+                true);
   }
 
   result<void> add_names_below(const rule& root, const glob_set& shared, const glob_set& exempt,
@@ -231,18 +257,21 @@ class deny_compiler {
     }
     if (!on_linux_ || (request_.waived & CCBOX_RULE_FS_WRITE_DENY)) return {};
 
-    auto found = find_existing_matches(
-        {root.path, state, exempt_state, skip, request_.config.max_existing_matches}, deny, exempt);
+    const auto most = names_hold_ ? most_named_matches : request_.config.max_existing_matches;
+    auto found = find_existing_matches({root.path, state, exempt_state, skip, most}, deny, exempt);
     if (!found) return found.error();
     for (const auto& match : found->matches) {
       const std::string reason =
           match.deny ? "existing match of " + quoted(reasons[*match.deny].pattern) + ": " + why(*match.deny)
                      : "cannot be looked into: denied as if a protected name were in it";
-      const auto spelling =
-          match.type == path_type::symlink
-              ? spell_path(match.path)
-              : path_spelling{match.path, match.path, match.type, match.type, false, {}, false};
-      for (const auto& s : spellings(spelling))
+      if (match.type != path_type::symlink) {
+        if (match.deny && reasons[*match.deny].condition == name_condition::none)
+          plain_.push_back({match, reason, root.path});
+        else
+          add_write({match.path, match.type, false}, rule_origin::existing_match, reason, false, true);
+        continue;
+      }
+      for (const auto& s : spellings(spell_path(match.path)))
         add_write(s, rule_origin::existing_match, reason, false, true);
     }
     for (const auto& link : found->links)
@@ -389,6 +418,8 @@ class deny_compiler {
   const deny_request& request_;
   mount_view view_;
   bool on_linux_;
+  bool names_hold_;  // a launch is refused where they do not
+  std::vector<plain_match> plain_;
   std::vector<rule> read_, write_, names_, exempts_, exec_;
   std::set<std::tuple<rule_kind, std::string, std::string>> seen_;
 };

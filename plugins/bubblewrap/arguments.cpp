@@ -92,10 +92,11 @@ void write_arguments(const plugin::plan_request& request, const host_facilities&
 
   constexpr std::size_t on_command_line = 6;
   if (file.count() + on_command_line > max_arguments)
-    throw plugin::failure(CCBOX_TOO_LARGE,
-                          "the policy comes to " + std::to_string(file.count() + on_command_line) +
-                              " arguments, and bubblewrap takes " + std::to_string(max_arguments) +
-                              "; mount the project instead of the directory above it");
+    throw plugin::failure(
+        CCBOX_TOO_LARGE,
+        "the policy comes to " + std::to_string(file.count() + on_command_line) +
+            " arguments, and bubblewrap takes " + std::to_string(max_arguments) +
+            "; bind the project instead of the directory above it, or bind read-only what is only read");
   // The broker puts one end of a socket in place of this file.
   const auto place_of_socket = names ? std::to_string(sink.file("broker", {})) : std::string();
   if (names) {

@@ -358,12 +358,13 @@ void view::finish() {
         return e.kind == entry_kind::bind || (e.kind == entry_kind::mask && !e.is_directory);
       }));
   if (host_paths > max_host_paths)
-    throw failure(CCBOX_TOO_LARGE,
-                  "the policy comes to " + std::to_string(host_paths) +
-                      " mounts of host paths (protected paths, the "
-                      "directories above them, masked files), and bubblewrap can start with " +
-                      std::to_string(max_host_paths) +
-                      "; mount the project instead of the directory above it");
+    throw failure(
+        CCBOX_TOO_LARGE,
+        "the policy comes to " + std::to_string(host_paths) +
+            " mounts of host paths (protected paths, the "
+            "directories above them, masked files), and bubblewrap can start with " +
+            std::to_string(max_host_paths) +
+            "; bind the project instead of the directory above it, or bind read-only what is only read");
 }
 
 }  // namespace ccbox::bubblewrap

@@ -357,12 +357,51 @@ TEST_CASE("a link that stands for a part of a protected path carries the rule to
 TEST_CASE("too many existing matches are refused with the mount, the number and the remedy") {
   policy_bench bench;
   bench.config.max_existing_matches = 3;
+  bench.spec.without = {"fs_name_deny"};
   for (int i = 0; i < 4; ++i)
     bench.write(std::to_string(i) + ".pem");
   const auto e = bench.refusal();
   CHECK(e.code == error_code::too_large);
   CHECK(e.what.find("more than 3 existing files below '" + bench.work + "'") == 0);
   CHECK(e.hint.find("read-only") != std::string::npos);
+}
+
+TEST_CASE("existing matches that need many mounts are left to the name rules, where those must hold") {
+  const auto matches_in = [](const policy& p) {
+    std::size_t count = 0;
+    for (const rule& r : p.rules)
+      count += r.kind == rule_kind::write_deny && r.origin == rule_origin::existing_match;
+    return count;
+  };
+  policy_bench bench;
+  const auto write_matches = [&](int first, int end) {
+    for (int i = first; i < end; ++i)
+      bench.write(std::to_string(i) + "/deep/.env");
+  };
+  write_matches(0, 133);  // three mounts each
+  CHECK(matches_in(bench.compile()) == 133);
+  write_matches(133, 134);
+  bench.write("repo/.git/config");        // may be made anew: what is there needs a rule of its own
+  bench.write("repo/.git/info/exclude");  // so may this
+  bench.write("target");
+  std::filesystem::create_symlink("target", bench.work + "/.envrc");  // leads elsewhere
+  const auto p = bench.compile();
+  CHECK(matches_in(p) == 4);
+  for (const auto* path : {"/repo/.git/config", "/repo/.git/info/exclude", "/target"})
+    CHECK_MESSAGE(has_rule(p, rule_kind::write_deny, bench.work + path), path);
+  CHECK(denies_writing(p, bench.work + "/7/deep/.env"));
+  // Far more than could be mounted.
+  bench.config.max_existing_matches = 3;
+  CHECK(matches_in(bench.compile()) == 4);
+  bench.config.max_existing_matches = 1000;
+  SUBCASE("not where they were given up") {
+    bench.spec.without = {"fs_name_deny"};
+    CHECK(matches_in(bench.compile()) == 138);
+  }
+  SUBCASE("not where the policy file does not ask for them") {
+    bench.config.required_linux &= ~CCBOX_RULE_FS_NAME_DENY;
+    CHECK(matches_in(bench.compile()) == 138);
+  }
 }
 
 TEST_CASE("a directory that its owner made unreadable hides nothing from the rules") {
