@@ -340,7 +340,11 @@ result<child> spawn(const spawn_request& request) {
     }
   }
   if (pid < 0)
-    return system_error(request.identity_userns ? "clone with a user namespace" : "clone", "", clone_error);
+    return system_error(request.identity_userns ? "clone with a user namespace" : "clone", "", clone_error,
+                        clone_error == EAGAIN
+                            ? "no further process may be made: raise `ulimit -u`, or pids.max of the "
+                              "cgroup that this runs in, or end some processes of this user"
+                            : "");
   child c(pid, unique_fd(pidfd));
   if (p.failed_at != step::none) return child_error(p, request);  // ~child reaps
   return c;

@@ -262,7 +262,7 @@ struct session::impl : std::enable_shared_from_this<impl> {
     };
     auto started = co_await enclosure::start(self->strand, std::move(how), std::move(init_path),
                                              std::move(*limits), start_limit_ms, std::move(denied));
-    if (!started) co_return hinting_at_memory(started.error(), self->rules.spec.limits.memory_bytes);
+    if (!started) co_return hinting_at_limits(started.error(), self->rules.spec.limits);
     std::lock_guard lock(self->mutex);
     self->inside = std::move(*started);
     self->handle.details["pid"] = std::to_string(self->inside->launcher_pid());

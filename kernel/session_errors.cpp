@@ -2,11 +2,17 @@
 
 namespace ccbox {
 
-error hinting_at_memory(error e, const std::optional<std::uint64_t>& memory_bytes) {
+error hinting_at_limits(error e, const resource_limits& limits) {
+  if (!e.hint.empty()) return e;
   constexpr std::uint64_t surely_enough = 16 << 20;
-  if (memory_bytes && *memory_bytes < surely_enough && e.hint.empty()) {
+  if (e.what.find("Resource temporarily unavailable") != std::string::npos) {
+    e.hint =
+        "no further process or thread may be made: raise `ulimit -u`, pids.max of the cgroup that this runs "
+        "in" +
+        std::string(limits.processes ? " or limits.processes" : "") + ", or end some processes of this user";
+  } else if (limits.memory_bytes && *limits.memory_bytes < surely_enough) {
     e.code = error_code::too_large;
-    e.hint = "limits.memoryBytes is " + std::to_string(*memory_bytes) +
+    e.hint = "limits.memoryBytes is " + std::to_string(*limits.memory_bytes) +
              ", and an enclosure alone takes some MiB: raise it";
   }
   return e;

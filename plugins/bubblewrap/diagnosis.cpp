@@ -123,6 +123,11 @@ diagnosis diagnose_trial(const trial_outcome& outcome, const host_signs& signs) 
     return {"timed-out",
             "a trivial enclosure did not start in time: look at the load of this host, and run ccbox probe "
             "again"};
+  if (contains(text, "Resource temporarily unavailable"))
+    return {"too-many-processes",
+            "no further process or thread may be made: raise `ulimit -u`, or pids.max of the cgroup that "
+            "this runs "
+            "in, or end some processes of this user"};
   if (contains(text, "Unknown option"))
     return {"bwrap-too-old", "this bwrap lacks an option (" + last_line(text) +
                                  "): install bubblewrap 0.10 or later, or the 0.8.0-2+deb12u1 of Debian 12"};

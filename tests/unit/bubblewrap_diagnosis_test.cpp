@@ -79,6 +79,18 @@ TEST_CASE("user namespaces that a switch turns off are named with the switch") {
   CHECK_FALSE(diagnose_signs(unprivileged_off));
 }
 
+TEST_CASE("a limit of processes that is reached is named as such, in a container too") {
+  for (const char* line : {"bwrap: Creating new namespace failed: Resource temporarily unavailable\n",
+                           "ccbox-broker: start the launcher: Resource temporarily unavailable\n",
+                           "ccbox-broker: start a thread: Resource temporarily unavailable\n"}) {
+    for (const auto& host : {debian(), docker(), ubuntu()}) {
+      const auto found = after(line, host);
+      CHECK_MESSAGE(found.cause == "too-many-processes", line);
+      CHECK(names(found, "ulimit -u"));
+    }
+  }
+}
+
 TEST_CASE("an enclosure of ccbox around is the reason, whatever else there is to see") {
   auto enclosed = docker();
   enclosed.enclosure = true;
