@@ -41,7 +41,7 @@ struct outgoing {
 }  // namespace
 
 struct init_channel::impl : std::enable_shared_from_this<impl> {
-  impl(asio::any_io_executor strand, unique_fd s) : socket(std::move(strand), s.release()) {}
+  impl(const asio::any_io_executor& strand, unique_fd s) : socket(strand, s.release()) {}
 
   asio::posix::stream_descriptor socket;
   std::deque<outgoing> queue;
@@ -166,7 +166,7 @@ struct init_channel::impl : std::enable_shared_from_this<impl> {
 };
 
 init_channel::init_channel(asio::any_io_executor strand, unique_fd socket)
-    : impl_(std::make_shared<impl>(std::move(strand), std::move(socket))) {}
+    : impl_(std::make_shared<impl>(strand, std::move(socket))) {}
 
 init_channel::~init_channel() {
   close();
