@@ -38,6 +38,7 @@ std::vector<name_anchor> anchors_of(const plugin::plan_request& request) {
       anchor.exempt.push_back(std::move(pattern));
   }
   std::vector<name_anchor> all;
+  all.reserve(anchors.size());
   for (auto& [guest, anchor] : anchors)
     all.push_back(std::move(anchor));
   return all;

@@ -24,11 +24,12 @@ std::optional<name_rules> name_rules::make(const broker_orders& orders, std::str
   const auto add = [&](glob_set& to, const std::string& pattern) {
     std::string_view cause;
     auto compiled = glob::compile(pattern, cause);
-    if (compiled)
-      to.add(*std::move(compiled));
-    else
+    if (!compiled) {
       problem = "the glob '" + pattern + "' " + std::string(cause);
-    return compiled.has_value();
+      return false;
+    }
+    to.add(*std::move(compiled));
+    return true;
   };
   for (const auto& given : orders.anchors) {
     auto into = std::make_unique<anchor>();

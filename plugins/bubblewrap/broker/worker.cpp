@@ -30,8 +30,8 @@ int read_argument(const caller& who, int directory_fd, std::uint64_t address, pa
 // Flags that openat2 takes, and the older calls ignore everything else.
 constexpr std::uint64_t known_flags = O_ACCMODE | O_CREAT | O_EXCL | O_NOCTTY | O_TRUNC | O_APPEND |
                                       O_NONBLOCK | O_DSYNC | O_ASYNC | O_DIRECT | 0100000 /* O_LARGEFILE */ |
-                                      O_DIRECTORY | O_NOFOLLOW | O_NOATIME | O_CLOEXEC | O_SYNC | O_PATH |
-                                      O_TMPFILE;
+                                      O_NOFOLLOW | O_NOATIME | O_CLOEXEC | O_SYNC | O_PATH |
+                                      O_TMPFILE /* O_DIRECTORY too */;
 
 bool is_reading(std::uint64_t flags) {
   constexpr std::uint64_t writing = O_ACCMODE | O_CREAT | O_TRUNC | (O_TMPFILE & ~O_DIRECTORY);
