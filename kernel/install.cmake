@@ -1,5 +1,5 @@
 # What `cmake --install` puts under the prefix, and the CMake package `ccbox` for projects that make plugins:
-#   bin/ccbox   lib/ccbox/{ccbox-init,ccbox-broker,ccbox-net-connect}   lib/ccbox/plugins/*.so   etc/ccbox/*.yaml (/etc/ccbox for the prefix /usr)
+#   bin/{ccbox,cc_server}   lib/ccbox/{ccbox-init,ccbox-broker,ccbox-net-connect}   lib/ccbox/plugins/*.so   etc/ccbox/*.yaml (/etc/ccbox for the prefix /usr)
 #   include/ccbox/plugin.h(pp)   lib/cmake/ccbox   share/man/man1
 # The places are the ones that kernel/paths.cpp looks in, hence no GNUInstallDirs: lib64 or lib/<arch> would hide them.
 include(CMakePackageConfigHelpers)
@@ -8,7 +8,7 @@ include(CMakePackageConfigHelpers)
 set(CMAKE_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS
   OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
 
-install(TARGETS ccbox RUNTIME DESTINATION bin)
+install(TARGETS ccbox cc_server RUNTIME DESTINATION bin)
 install(TARGETS ccbox-init ccbox-broker ccbox-net-connect RUNTIME DESTINATION lib/ccbox)
 get_property(ccbox_plugins GLOBAL PROPERTY CCBOX_PLUGINS)
 install(TARGETS ${ccbox_plugins} LIBRARY DESTINATION lib/ccbox/plugins)

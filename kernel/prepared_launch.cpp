@@ -1,5 +1,7 @@
 #include "prepared_launch.hpp"
 
+#include <optional>
+
 #include "limits.hpp"
 
 namespace ccbox {
@@ -30,7 +32,13 @@ result<const egress_plugin*> choose_proxies(const sandbox_context& context, cons
 
 result<prepared_launch> prepare(const sandbox_context& context, const sandbox_spec& spec) {
   if (auto valid = validate(spec); !valid) return valid.error();
-  auto rules = compile_policy(spec, context.host, *context.config, context.egress);
+  std::optional<host_facts> present;
+  if (context.lives_long) {
+    present = context.host;
+    present->kernel_mounts = find_kernel_mounts();
+  }
+  const host_facts& host = present ? *present : context.host;
+  auto rules = compile_policy(spec, host, *context.config, context.egress);
   if (!rules) return rules.error();
   const auto chosen = context.plugins->select_backend(rules->backend_request);
   if (!chosen) return chosen.error();

@@ -25,6 +25,8 @@ struct sandbox_context {
   host_facts host;
   std::string init_path;
   egress_sources egress = {};
+  // Somebody may mount something between two launches: `host` is asked again about its mounts at each.
+  bool lives_long = false;
 };
 
 // A policy with the backend and the plan that serve it.
