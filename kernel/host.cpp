@@ -9,6 +9,7 @@
 
 #include "account.hpp"
 #include "path_spelling.hpp"
+#include "platform.hpp"
 
 extern char** environ;
 
@@ -38,13 +39,7 @@ bool is_home(std::string_view path) {
 
 host_facts gather_host_facts() {
   host_facts facts;
-#if defined(__linux__)
-  facts.platform = host_platform::linux_like;
-#elif defined(__APPLE__)
-  facts.platform = host_platform::macos;
-#else
-  facts.platform = host_platform::other;
-#endif
+  facts.platform = this_platform();
   facts.uid = ::geteuid();
   facts.gid = ::getegid();
   for (char** entry = environ; entry && *entry; ++entry) {
