@@ -271,10 +271,15 @@ TEST_CASE("close() ends tunnels, requests, lookups and half-read heads at once")
   CHECK(open_descriptors() == before);
 }
 
-TEST_CASE("close() may come twice") {
+TEST_CASE("close() may come twice, and the second ends nothing of anybody else") {
   scene s;
   s.pair.close();
+  scene other;  // takes the numbers of the descriptors that the first has closed
+  auto client = other.tunnel();
   s.pair.close();
+  CHECK(s.pair.http().fd() == -1);
+  CHECK(other.pair.http().fd() != -1);
+  CHECK(client.is_quiet());
 }
 
 TEST_CASE("a process out of descriptors pauses accepting and goes on when there are some") {
