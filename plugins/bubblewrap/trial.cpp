@@ -108,7 +108,7 @@ void collect(int error_fd, pid_t pid, unsigned limit_ms, trial_outcome& outcome)
       outcome.stderr_text.append(buffer.data(), static_cast<std::size_t>(count));
   }
   // Whoever closes its standard error may go on all the same.
-  outcome.timed_out = outcome.timed_out || (process && !becomes_readable(process.get(), end));
+  outcome.timed_out = outcome.timed_out || !process || !becomes_readable(process.get(), end);
   if (outcome.timed_out) ::kill(-pid, SIGKILL);
   int status = 0;
   while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
