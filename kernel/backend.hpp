@@ -2,7 +2,7 @@
 // bad answer (an empty argv, a relative argv[0], text that is no UTF-8, a plan flag that this kernel does not
 // know) is an error naming the plugin; rule bits that it does not know count for nothing.
 //
-// Borrows the plugin and its table, which must outlive it. probe() on the main thread; the rest on any.
+// Borrows the plugin and its table, which must outlive it. probe() by one thread at a time; the rest by any.
 #pragma once
 
 #include <string>

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <future>
 
 #include "log.hpp"
 #include "support/result_printing.hpp"
@@ -270,6 +271,17 @@ TEST_CASE("diagnose runs the full probe of one backend again") {
   REQUIRE(probe);
   CHECK(probe->note == "probed to the full");
   CHECK(s.plugins->diagnose("nobody").error().code == error_code::not_found);
+}
+
+TEST_CASE("a backend is never probed by two threads at once") {
+  scene s;
+  s.add("fake");
+  s.build(CCBOX_PROBE_QUICK);
+  std::vector<std::future<std::string>> notes;
+  for (int i = 0; i < 8; ++i)
+    notes.push_back(std::async(std::launch::async, [&] { return s.plugins->diagnose("fake")->note; }));
+  for (auto& note : notes)
+    CHECK(note.get() == "probed to the full");
 }
 
 TEST_CASE("a plugin's events reach the handler that is set, and nobody before and after") {

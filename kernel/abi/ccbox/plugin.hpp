@@ -15,8 +15,8 @@
 // Promises: no exception leaves the plugin; a `failure` becomes its status and text, any other exception
 // CCBOX_FAILED with its what(). Options that the constructor never asks for are refused by name. Structs of
 // an older or newer host are read and written within the size that it declares. Views are borrowed for the
-// call; copy what must live longer. `probe` is called on the main thread; `plan` may be called on several
-// threads at once.
+// call; copy what must live longer. `probe` is called on one thread at a time; `plan` may be called on
+// several threads at once.
 //
 // Header only, standard library only. Everything in it stays inside the plugin: the boundary is plugin.h.
 #ifndef CCBOX_PLUGIN_HPP

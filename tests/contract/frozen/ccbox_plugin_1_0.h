@@ -257,7 +257,7 @@ typedef struct ccbox_backend {
   uint32_t reserved;
   /* "native", "microvm" or "none": how the specification's SandboxBackend names it. */
   ccbox_str kind;
-  /* [main] What this host offers. Once at boot. */
+  /* What this host offers. [main] once at boot, later [any], but never two calls at once; plan may run meanwhile. */
   ccbox_status (*probe)(ccbox_plugin *plugin, const ccbox_probe_request *request, ccbox_probe_result *result,
                         ccbox_text *error);
   /* [any] How to start the enclosure. Starts nothing, writes nothing. Limit: 50 ms. */

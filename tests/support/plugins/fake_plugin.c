@@ -1,8 +1,10 @@
 /* A backend that starts nothing. Built many times over: each target of CMakeLists.txt sets some of the macros
  * below and gets a plugin that is wrong in one way. */
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "ccbox/plugin.h"
 
@@ -60,7 +62,11 @@ static void write_text(ccbox_text* to, const char* text) {
 
 static ccbox_status fake_probe(ccbox_plugin* self, const ccbox_probe_request* request,
                                ccbox_probe_result* result, ccbox_text* error) {
-  static const char full[] = "probed to the full", quick[] = "probed";
+  static const char full[] = "probed to the full", quick[] = "probed",
+                    overlapping[] = "probed by two at once";
+  static atomic_int inside;
+  const struct timespec while_others_may_come = {0, 2000000};
+  const char* note = quick;
 #ifdef FAKE_PROBE_FAILS
   write_text(error, "the probe broke");
   return CCBOX_FAILED;
@@ -68,7 +74,12 @@ static ccbox_status fake_probe(ccbox_plugin* self, const ccbox_probe_request* re
   (void)error;
   result->available = self->available == 'y';
   result->enforced = CCBOX_RULE_PID_ISOLATION;
-  write_text(&result->note, request->depth == CCBOX_PROBE_FULL ? full : quick);
+  if (request->depth == CCBOX_PROBE_FULL) {
+    note = atomic_fetch_add(&inside, 1) == 0 ? full : overlapping;
+    nanosleep(&while_others_may_come, NULL);
+    atomic_fetch_sub(&inside, 1);
+  }
+  write_text(&result->note, note);
   if (!result->available) {
     write_text(&result->hint, "install " FAKE_NAME);
     write_text(&result->cause, "missing-tool");
