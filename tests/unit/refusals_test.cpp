@@ -142,9 +142,9 @@ TEST_CASE("configuration of git that was refused is told as what the program tri
   }
   CHECK(
       seen.text() ==
-      "ccbox: refused to move something to '/work/.env': .env; alias.x can do harm\n"
       "ccbox: refused 2 times to move something to '/work/config': **/.git/modules/**/config; alias.x can do "
-      "harm; set it outside of the enclosure\n");
+      "harm; set it outside of the enclosure\n"
+      "ccbox: refused to move something to '/work/.env': .env; alias.x can do harm\n");
 }
 
 TEST_CASE("violations of other kinds are none of its business") {
