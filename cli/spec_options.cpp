@@ -302,6 +302,7 @@ std::vector<std::string> warnings_about(const requested_sandbox& request, const 
   std::vector<dropped_variable> dropped;
   strip_injection({request.env.begin(), request.env.end()}, config, &dropped);
   std::vector<std::string> out;
+  out.reserve(dropped.size());
   for (const auto& variable : dropped)
     out.push_back("--env " + variable.name + ": " + variable.reason +
                   "; it is passed because it was named, and may change what programs run");
