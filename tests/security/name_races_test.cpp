@@ -8,12 +8,14 @@
 
 #include "support/enclosed_table.hpp"
 #include "support/run_command.hpp"
+#include "support/sanitizer.hpp"
 
 using namespace ccbox::test;
 
 namespace {
 
-constexpr milliseconds race_limit{120000};
+// A sanitizer makes the broker two to four times slower.
+constexpr milliseconds race_limit{sanitized ? 600000 : 120000};
 
 struct counted {
   unsigned long escapes = 0, done = 0, refused = 0, other = 0;
