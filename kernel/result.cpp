@@ -73,16 +73,6 @@ void throw_exception_from_error(const error& e, const boost::source_location& wh
 
 namespace {
 
-// What would move the cursor, colour the line, or reorder it (bidirectional controls) is not printed as it
-// is.
-bool is_printable(char32_t point) {
-  if (point < 0x20 || (point >= 0x7f && point < 0xa0)) return false;
-  if (point == 0x061c || (point >= 0x200b && point <= 0x200f) || (point >= 0x2028 && point <= 0x202e))
-    return false;
-  if (point >= 0x2060 && point <= 0x206f) return false;
-  return point != 0xfeff && !(point >= 0xfff9 && point <= 0xfffb) && !(point >= 0xe0000 && point <= 0xe007f);
-}
-
 bool is_plain(char c, bool escape_quotes) {
   return c >= 0x20 && c < 0x7f && !(escape_quotes && (c == '\'' || c == '\\'));
 }

@@ -1,5 +1,7 @@
 #include "utf8.hpp"
 
+#include <algorithm>
+
 namespace ccbox {
 
 std::size_t utf8_sequence(std::string_view text, char32_t& point) {
@@ -44,6 +46,46 @@ std::string to_utf8(std::string_view text) {
     const std::size_t length = utf8_sequence(text, point);
     out += length > 0 ? text.substr(0, length) : std::string_view("\xef\xbf\xbd");
     text.remove_prefix(length > 0 ? length : 1);
+  }
+  return out;
+}
+
+bool is_printable(char32_t point) {
+  if (point < 0x20 || (point >= 0x7f && point < 0xa0)) return false;
+  if (point == 0x061c || (point >= 0x200b && point <= 0x200f) || (point >= 0x2028 && point <= 0x202e))
+    return false;
+  if (point >= 0x2060 && point <= 0x206f) return false;
+  return point != 0xfeff && !(point >= 0xfff9 && point <= 0xfffb) && !(point >= 0xe0000 && point <= 0xe007f);
+}
+
+namespace {
+
+void append_json_escape(std::string& out, char32_t unit) {
+  constexpr char hex[] = "0123456789abcdef";
+  out += "\\u";
+  for (int shift = 12; shift >= 0; shift -= 4)
+    out += hex[(unit >> shift) & 15];
+}
+
+}  // namespace
+
+std::string json_printable(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  while (!text.empty()) {
+    char32_t point = 0;
+    const std::size_t length = utf8_sequence(text, point);
+    if (length == 0) {
+      append_json_escape(out, 0xfffd);
+    } else if (point < 0x7f || is_printable(point)) {
+      out += text.substr(0, length);
+    } else if (point > 0xffff) {
+      append_json_escape(out, 0xd800 + ((point - 0x10000) >> 10));
+      append_json_escape(out, 0xdc00 + ((point - 0x10000) & 0x3ff));
+    } else {
+      append_json_escape(out, point);
+    }
+    text.remove_prefix(std::max<std::size_t>(length, 1));
   }
   return out;
 }

@@ -16,4 +16,12 @@ bool is_utf8(std::string_view text);
 // itself.
 std::string to_utf8(std::string_view text);
 
+// False for what would move the cursor, colour a line or reorder it: control characters, bidirectional
+// controls, invisible and annotating ones.
+bool is_printable(char32_t point);
+
+// `text` with each character beyond ASCII that is not printable written as JSON escapes it, \u202e, so that a
+// JSON text means the same afterwards; malformed bytes become \ufffd.
+std::string json_printable(std::string_view text);
+
 }  // namespace ccbox

@@ -27,3 +27,10 @@ TEST_CASE("each malformed byte becomes one replacement character and the rest st
         "b\xc3\xbc");
   CHECK(is_utf8(to_utf8("\xf0\x9f\x98\xed\xa0\x80")));
 }
+
+TEST_CASE("in JSON what is not printable becomes an escape that means the same, and malformed bytes U+FFFD") {
+  CHECK(json_printable("{\"a\": \"b\xc3\xbc\\n\"}") == "{\"a\": \"b\xc3\xbc\\n\"}");
+  CHECK(json_printable("\xe2\x80\xae\xc2\x85\x7f") == "\\u202e\\u0085\\u007f");
+  CHECK(json_printable("\xf3\xa0\x81\x81") == "\\udb40\\udc41");
+  CHECK(json_printable("a\xff\xed\xa0\x80") == "a\\ufffd\\ufffd\\ufffd\\ufffd");
+}
