@@ -361,6 +361,70 @@ typedef struct ccbox_egress {
   void (*close)(ccbox_plugin *plugin, ccbox_str session_id);
 } ccbox_egress;
 
+/* ---- extension "ccbox.monitor/1" ------------------------------------------------------------------- */
+
+#define CCBOX_MONITOR_EXTENSION "ccbox.monitor/1"
+
+/* A refused action: what the host tells the monitor of, and what the monitor makes of it for people. Texts come escaped
+ * and are escaped again by the host on the way back, so nothing in them can forge a line. */
+typedef struct ccbox_violation {
+  uint32_t size;
+  uint32_t reserved;
+  uint64_t exec_id;               /* the command, as events number them; 0: not known */
+  uint64_t count;                 /* how many it stands for, at least 1 */
+  ccbox_str action;               /* the denied verb: "file-write-create", "network-outbound" */
+  ccbox_str target;               /* a path inside, or host:port */
+  ccbox_str suggested_capability; /* of the spec's capabilities, the one that would allow it; empty: none */
+  ccbox_str raw;                  /* what was said of it, one JSON object; empty: nothing */
+} ccbox_violation;
+
+enum {
+  /* The backend tells of refused actions itself: output is of use for what it cannot see, such as refused reads. */
+  CCBOX_MONITOR_DENIALS_REPORTED = 1u << 0
+};
+
+typedef struct ccbox_monitor_request {
+  uint32_t size;
+  uint32_t flags;
+  const ccbox_rule *rules; /* the session's compiled policy, as plan() gets it */
+  size_t rule_count;
+  uint32_t rule_stride;
+  uint32_t reserved;
+  uint64_t enforced; /* the rule bits that hold; rules of others are not applied */
+  ccbox_str session_id;
+  ccbox_str workdir; /* absolute, inside: where commands start unless they are told otherwise */
+} ccbox_monitor_request;
+
+/* Owned by the caller, for the duration of one call. What it is given is copied. */
+typedef struct ccbox_monitor_sink {
+  uint32_t size;
+  uint32_t reserved;
+  void *ctx;
+  /* One event for the session's stream. A thousand a call at most; what is more is lost. */
+  void (*violation)(void *ctx, const ccbox_violation *violation);
+} ccbox_monitor_sink;
+
+typedef struct ccbox_watch ccbox_watch; /* what the monitor keeps of one session, opaque to the host */
+
+/* Calls for one watch never overlap; those for different ones may. None of them may call the host's emit, nor block. */
+typedef struct ccbox_monitor {
+  uint32_t size;
+  uint32_t reserved;
+  /* [any] A session is about to start. A monitor with a source of its own (the system's log) may begin to read it here,
+   * on a thread of its own, and emit events of type "violation". Limit: 10 ms. */
+  ccbox_status (*open)(ccbox_plugin *plugin, const ccbox_monitor_request *request, ccbox_watch **out, ccbox_text *error);
+  /* [any] An action was refused. Limit: 1 ms. */
+  void (*denial)(ccbox_watch *watch, const ccbox_violation *denial, const ccbox_monitor_sink *sink);
+  /* [any] The next bytes, any bytes, of what a command wrote to its standard error or its terminal; none: it has ended.
+   * They have been passed on already, or will be, as they are. Limit: 5 ms for 64 KiB. */
+  void (*output)(ccbox_watch *watch, uint64_t exec_id, ccbox_str bytes, const ccbox_monitor_sink *sink);
+  /* [any] Tells what has been counted and not told yet. `last`: 1, and everything, when the session has ended. Returns
+   * after how many milliseconds it is to be called again; 0: not before the next denial or output. Limit: 10 ms. */
+  uint32_t (*flush)(ccbox_watch *watch, uint32_t last, const ccbox_monitor_sink *sink);
+  /* [any] Ends the watch and frees it. Never fails. Limit: 100 ms. */
+  void (*close)(ccbox_watch *watch);
+} ccbox_monitor;
+
 #ifdef __cplusplus
 }
 #endif

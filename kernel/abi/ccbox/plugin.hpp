@@ -10,7 +10,8 @@
 //   };
 //   CCBOX_PLUGIN(my_backend, "mine", "1.0")
 //
-// An egress plugin derives from ccbox::plugin::egress, with the same constructor and the same macro.
+// An egress plugin derives from ccbox::plugin::egress and a monitor from ccbox::plugin::monitor, with the
+// same constructor and the same macro.
 //
 // Promises: no exception leaves the plugin; a `failure` becomes its status and text, any other exception
 // CCBOX_FAILED with its what(). Options that the constructor never asks for are refused by name. Structs of
@@ -216,6 +217,19 @@ struct rule {
   bool has(std::uint32_t flag) const { return (flags & flag) == flag; }
 };
 
+inline std::vector<rule> read_rules(const ccbox_rule* table, std::size_t count, std::uint32_t stride) {
+  if (count > 0 && (!table || stride < rule_size_1_0))
+    throw failure(CCBOX_INVALID, "the host's rule table has an impossible layout");
+  std::vector<rule> out;
+  out.reserve(count);
+  const auto* at = reinterpret_cast<const char*>(table);
+  for (std::size_t i = 0; i < count; ++i, at += stride) {
+    const auto one = read_struct<ccbox_rule>(at, stride);
+    out.push_back({i, one.kind, one.flags, one.bit, view(one.path), view(one.guest_path), view(one.reason)});
+  }
+  return out;
+}
+
 class plan_request {
  public:
   // Throws failure if the host's structs are older than version 1.0 of the ABI.
@@ -223,15 +237,7 @@ class plan_request {
     if (!from || !CCBOX_HAS(from, ccbox_plan_request, init_path))
       throw failure(CCBOX_INVALID, "the host's plan request is smaller than version 1.0");
     raw_ = read_struct<ccbox_plan_request>(from, from->size);
-    if (raw_.rule_count > 0 && (!raw_.rules || raw_.rule_stride < rule_size_1_0))
-      throw failure(CCBOX_INVALID, "the host's rule table has an impossible layout");
-    rules_.reserve(raw_.rule_count);
-    const auto* at = reinterpret_cast<const char*>(raw_.rules);
-    for (std::size_t i = 0; i < raw_.rule_count; ++i, at += raw_.rule_stride) {
-      const auto one = read_struct<ccbox_rule>(at, raw_.rule_stride);
-      rules_.push_back(
-          {i, one.kind, one.flags, one.bit, view(one.path), view(one.guest_path), view(one.reason)});
-    }
+    rules_ = read_rules(raw_.rules, raw_.rule_count, raw_.rule_stride);
   }
 
   const std::vector<rule>& rules() const { return rules_; }
@@ -404,6 +410,73 @@ class egress {
   virtual const void* extension(std::string_view) { return nullptr; }
 };
 
+// A refused action, as it comes and as it is handed on. Borrowed for the call.
+struct violation {
+  std::uint64_t exec_id = 0;  // 0: not known
+  std::uint64_t count = 1;
+  std::string_view action, target, suggested_capability, raw;
+};
+
+class monitor_request {
+ public:
+  // Throws failure if the host's structs are older than version 1.0 of the ABI.
+  explicit monitor_request(const ccbox_monitor_request* from) {
+    if (!from || !CCBOX_HAS(from, ccbox_monitor_request, workdir))
+      throw failure(CCBOX_INVALID, "the host's monitor request is smaller than version 1.0");
+    raw_ = read_struct<ccbox_monitor_request>(from, from->size);
+    rules_ = read_rules(raw_.rules, raw_.rule_count, raw_.rule_stride);
+  }
+
+  const std::vector<rule>& rules() const { return rules_; }
+  // Rules of other bits are not applied.
+  bool is_enforced(const rule& r) const { return (r.bit & ~raw_.enforced) == 0; }
+  bool has(std::uint32_t flag) const { return (raw_.flags & flag) != 0; }
+  std::string_view session_id() const { return view(raw_.session_id); }
+  std::string_view workdir() const { return view(raw_.workdir); }
+
+ private:
+  ccbox_monitor_request raw_;
+  std::vector<rule> rules_;
+};
+
+// Where violations go. The texts are copied.
+class monitor_sink {
+ public:
+  explicit monitor_sink(const ccbox_monitor_sink* table) : table_(table) {
+    if (!table_ || !CCBOX_HAS(table_, ccbox_monitor_sink, violation))
+      throw failure(CCBOX_INVALID, "the host's monitor sink is smaller than version 1.0");
+  }
+  void add(const violation& v) {
+    const ccbox_violation raw = {
+        sizeof raw, 0, v.exec_id, v.count, str(v.action), str(v.target), str(v.suggested_capability),
+        str(v.raw)};
+    table_->violation(table_->ctx, &raw);
+  }
+
+ private:
+  const ccbox_monitor_sink* table_;
+};
+
+// What a monitor keeps of one session; its functions are called one at a time, on any thread.
+class watch {
+ public:
+  virtual ~watch() = default;
+  virtual void denial(const violation& denied, monitor_sink& sink) = 0;
+  // `bytes` empty: the command has ended.
+  virtual void output(std::uint64_t exec_id, std::string_view bytes, monitor_sink& sink) = 0;
+  // Answers after how many milliseconds to call it again; 0: not before the next denial or output.
+  virtual std::uint32_t flush(bool last, monitor_sink& sink) = 0;
+};
+
+class monitor {
+ public:
+  virtual ~monitor() = default;
+  // On any thread, and calls overlap.
+  virtual std::unique_ptr<watch> open(const monitor_request& request) = 0;
+  // A further extension table, or null. Must live as long as the object.
+  virtual const void* extension(std::string_view) { return nullptr; }
+};
+
 // Runs `body` and turns whatever it throws into a status and a text.
 template <class Body>
 ccbox_status guarded(ccbox_text* error, Body&& body) noexcept {
@@ -519,12 +592,67 @@ struct egress_boundary {
   }
 };
 
+// The C functions of the extension "ccbox.monitor/1" for a class.
+template <class Monitor>
+struct monitor_boundary {
+  static const ccbox_monitor* table() {
+    static constexpr ccbox_monitor functions = {
+        sizeof(ccbox_monitor), 0, &open, &denial, &output, &flush, &close};
+    return &functions;
+  }
+
+  static watch* object(ccbox_watch* opened) { return reinterpret_cast<watch*>(opened); }
+
+  static ccbox_status open(ccbox_plugin* instance, const ccbox_monitor_request* request, ccbox_watch** out,
+                           ccbox_text* error) {
+    return guarded(error, [&] {
+      const monitor_request asked(request);
+      std::unique_ptr<watch> made = reinterpret_cast<Monitor*>(instance)->open(asked);
+      *out = reinterpret_cast<ccbox_watch*>(made.release());
+    });
+  }
+
+  static void denial(ccbox_watch* opened, const ccbox_violation* denied, const ccbox_monitor_sink* sink) {
+    guarded(nullptr, [&] {
+      if (!denied || !CCBOX_HAS(denied, ccbox_violation, raw)) return;
+      const auto one = read_struct<ccbox_violation>(denied, denied->size);
+      monitor_sink to(sink);
+      object(opened)->denial({one.exec_id, one.count, view(one.action), view(one.target),
+                              view(one.suggested_capability), view(one.raw)},
+                             to);
+    });
+  }
+
+  static void output(ccbox_watch* opened, std::uint64_t exec_id, ccbox_str bytes,
+                     const ccbox_monitor_sink* sink) {
+    guarded(nullptr, [&] {
+      monitor_sink to(sink);
+      object(opened)->output(exec_id, view(bytes), to);
+    });
+  }
+
+  static std::uint32_t flush(ccbox_watch* opened, std::uint32_t last, const ccbox_monitor_sink* sink) {
+    std::uint32_t again = 0;
+    guarded(nullptr, [&] {
+      monitor_sink to(sink);
+      again = object(opened)->flush(last != 0, to);
+    });
+    return again;
+  }
+
+  static void close(ccbox_watch* opened) {
+    guarded(nullptr, [&] { delete object(opened); });
+  }
+};
+
 // The C functions of a plugin class; CCBOX_PLUGIN puts them into the descriptor.
 template <class Plugin>
 struct boundary {
   static constexpr bool is_backend = std::is_base_of_v<backend, Plugin>;
   static constexpr bool is_egress = std::is_base_of_v<egress, Plugin>;
-  static_assert(is_backend || is_egress, "derive from ccbox::plugin::backend or ccbox::plugin::egress");
+  static constexpr bool is_monitor = std::is_base_of_v<monitor, Plugin>;
+  static_assert(is_backend || is_egress || is_monitor,
+                "derive from ccbox::plugin::backend, ccbox::plugin::egress or ccbox::plugin::monitor");
 
   static Plugin* object(ccbox_plugin* instance) { return reinterpret_cast<Plugin*>(instance); }
 
@@ -547,6 +675,8 @@ struct boundary {
       if (view(name) == CCBOX_BACKEND_EXTENSION) return backend_boundary<Plugin>::table();
     if constexpr (is_egress)
       if (view(name) == CCBOX_EGRESS_EXTENSION) return egress_boundary<Plugin>::table();
+    if constexpr (is_monitor)
+      if (view(name) == CCBOX_MONITOR_EXTENSION) return monitor_boundary<Plugin>::table();
     const void* found = nullptr;
     guarded(nullptr, [&] { found = object(instance)->extension(view(name)); });
     return found;
@@ -555,8 +685,8 @@ struct boundary {
 
 }  // namespace ccbox::plugin
 
-// The one exported symbol, for a class derived from ccbox::plugin::backend or ccbox::plugin::egress. `name`
-// and `version` are literals.
+// The one exported symbol, for a class derived from ccbox::plugin::backend, egress or monitor. `name` and
+// `version` are literals.
 #define CCBOX_PLUGIN(type, name, version)                                             \
   extern "C" CCBOX_EXPORT const ccbox_plugin_descriptor* ccbox_plugin_v1(void) {      \
     using boundary = ::ccbox::plugin::boundary<type>;                                 \
