@@ -15,7 +15,6 @@ constexpr std::size_t most_lines = 20;
 
 struct details {
   std::string reason, rule, origin, operation;
-  std::uint64_t count = 1;
 };
 
 // What the plugin said beside host and port; whatever is missing or malformed stays as it is.
@@ -29,7 +28,6 @@ details read_details(const sandbox_violation& violation) {
   reader.optional("rule", out.rule);
   reader.optional("origin", out.origin);
   reader.optional("operation", out.operation);
-  reader.optional("count", out.count);
   if (!out.rule.empty() && !out.origin.empty()) out.rule += " (" + out.origin + ")";
   return out;
 }
@@ -62,12 +60,25 @@ std::string_view verb_of(std::string_view action, std::string_view operation) {
   if (action == "file-write-data") return "write";
   if (action == "file-write-unlink") return "remove";
   if (action == "file-link") return "link";
+  if (action.starts_with("file-read")) return "read";
+  if (action == "file-write-mode" || action == "file-write-owner") return "change the mode or owner of";
+  if (action.starts_with("file-write")) return "change";
+  if (action == "process-exec") return "execute";
+  if (action == "file*") return "use";
   return {};
 }
 
 // git says no more than that it could not write it.
 bool is_git_config(std::string_view rule) {
   return rule.find(".git/") != rule.npos && rule.find("/config") != rule.npos;
+}
+
+// Whatever of rule and reason there is.
+std::string because(const std::string& rule, const std::string& reason) {
+  std::string text = printable(rule);
+  if (!rule.empty() && !reason.empty()) text += "; ";
+  text += printable(reason);
+  return text.empty() ? text : ": " + text;
 }
 
 }  // namespace
@@ -102,7 +113,7 @@ std::string remedy_of(const std::string& reason, const std::string& target, bool
   return {};
 }
 
-void refusals::table::add(key what, std::uint64_t count, std::string rule) {
+void refusals::table::add(key what, std::uint64_t count, std::string rule, std::string capability) {
   if (seen_.size() >= most_kept && !seen_.contains(what)) {
     others_ += count;
     return;
@@ -110,6 +121,7 @@ void refusals::table::add(key what, std::uint64_t count, std::string rule) {
   auto& known = seen_[std::move(what)];
   known.count += count;
   known.rule = std::move(rule);
+  known.capability = std::move(capability);
 }
 
 std::vector<const std::pair<const refusals::table::key, refusals::tally>*> refusals::table::most_frequent()
@@ -135,11 +147,16 @@ std::uint64_t refusals::table::others() const {
 void refusals::add(const sandbox_violation& violation) {
   const auto found = read_details(violation);
   if (const auto verb = verb_of(violation.action, found.operation); !verb.empty()) {
-    names_.add({std::string(verb) + " " + quoted(violation.target), found.reason}, found.count, found.rule);
+    names_.add({"to " + std::string(verb) + " " + quoted(violation.target), found.reason}, violation.count,
+               found.rule);
     return;
   }
-  if (violation.action != network_action) return;
-  refused_.add({violation.target, found.reason}, found.count, found.rule);
+  if (violation.action == "*") return names_.add_others(violation.count);
+  if (violation.action != network_action)
+    return names_.add({violation.action + " of " + quoted(violation.target), found.reason}, violation.count,
+                      found.rule);
+  refused_.add({violation.target, found.reason}, violation.count, found.rule,
+               violation.suggested_capability.value_or(""));
 }
 
 void refusals::add(const sandbox_unreachable& destination) {
@@ -150,12 +167,12 @@ std::string refusals::text(const std::vector<egress_rule>& rules) const {
   std::string text;
   for (const auto* each : names_.most_frequent()) {
     const auto& seen = each->second;
-    text += "ccbox: refused " + (seen.count == 1 ? "" : std::to_string(seen.count) + " times ") + "to " +
-            each->first.first + ": " + printable(seen.rule) + "; " + printable(each->first.second) +
+    text += "ccbox: refused " + (seen.count == 1 ? "" : std::to_string(seen.count) + " times ") +
+            printable(each->first.first) + because(seen.rule, each->first.second) +
             (is_git_config(seen.rule) ? "; set it outside of the enclosure" : "") + "\n";
   }
   if (const auto others = names_.others(); others > 0)
-    text += "ccbox: refused " + std::to_string(others) + " times to make or change further files\n";
+    text += "ccbox: refused " + std::to_string(others) + " further actions\n";
   for (const auto* each : refused_.most_frequent()) {
     const auto& [target, reason] = each->first;
     const auto& seen = each->second;
@@ -163,7 +180,10 @@ std::string refusals::text(const std::vector<egress_rule>& rules) const {
     if (!reason.empty()) text += ": " + printable(reason);
     if (!seen.rule.empty()) text += " by " + printable(seen.rule);
     const auto remedy = remedy_of(reason, target, network_allowed_, seen.rule, rules);
-    text += (remedy.empty() ? "" : "; " + printable(remedy)) + "\n";
+    text += remedy.empty() ? "" : "; " + printable(remedy);
+    if (!seen.capability.empty() && network_allowed_)
+      text += ", or with the capability " + printable(seen.capability);
+    text += "\n";
   }
   if (const auto others = refused_.others(); others > 0)
     text += "ccbox: refused " + connections(others) + " to further destinations\n";

@@ -1,5 +1,5 @@
-// The destinations that a run's proxies refused or could not reach, for the lines at its end: one for each
-// destination and reason.
+// What was refused in a run, and the destinations that its proxies could not reach, as lines for people: one
+// for each file, destination or other object, and reason.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,8 @@ class refusals {
   void add(const sandbox_violation& violation);
   void add(const sandbox_unreachable& destination);
   bool empty() const { return names_.empty() && refused_.empty() && unreached_.empty(); }
-  // "refused 2 times to make '/work/.env': .env; mandatory deny: …" a line, then
+  // "refused 2 times to make '/work/.env': .env; mandatory deny: …" a line, of what has no verb of ours
+  // "refused mach-lookup of 'com.example'", then
   // "refused 3 connections to evil.test:443: blocked-by-allowlist; --allow-domain evil.test", then
   // "3 connections to gone.test:443 failed: dns-no-such-name", for people: what the sandboxed command put
   // into it is escaped. At most twenty of each.
@@ -39,12 +40,14 @@ class refusals {
   struct tally {
     std::uint64_t count = 0;
     std::string rule;
+    std::string capability;  // that would allow it
   };
   // Bounded: what finds no place is counted.
   class table {
    public:
     using key = std::pair<std::string, std::string>;  // target, reason
-    void add(key what, std::uint64_t count, std::string rule);
+    void add(key what, std::uint64_t count, std::string rule, std::string capability = {});
+    void add_others(std::uint64_t count) { others_ += count; }
     bool empty() const { return seen_.empty() && others_ == 0; }
     std::vector<const std::pair<const key, tally>*> most_frequent() const;  // twenty at most
     std::uint64_t others() const;                                           // connections to the rest

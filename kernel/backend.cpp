@@ -39,20 +39,6 @@ ccbox_str str(const std::string& text) {
   return {text.data(), text.size()};
 }
 
-ccbox_rule to_abi(const rule& r) {
-  std::uint32_t flags = 0;
-  if (r.read_only) flags |= CCBOX_RULE_READ_ONLY;
-  if (r.glob) flags |= CCBOX_RULE_GLOB;
-  if (r.type != path_type::missing) flags |= CCBOX_RULE_EXISTS;
-  if (r.type == path_type::directory) flags |= CCBOX_RULE_DIRECTORY;
-  if (r.type == path_type::symlink) flags |= CCBOX_RULE_SYMLINK;
-  if (r.origin == rule_origin::system) flags |= CCBOX_RULE_SYSTEM;
-  if (r.is_target) flags |= CCBOX_RULE_TARGET;
-  if (r.condition == name_condition::git_config) flags |= CCBOX_RULE_VETTED_GIT_CONFIG;
-  if (r.condition == name_condition::is_new) flags |= CCBOX_RULE_NEW_ALLOWED;
-  return {static_cast<ccbox_rule_kind>(r.kind), flags, r.bit, str(r.path), str(r.guest_path), str(r.reason)};
-}
-
 // A rule that people know under its pattern and that would not hold.
 const rule* example_of(const policy& p, rule_bits bit) {
   for (const auto& r : p.rules)
@@ -100,6 +86,20 @@ error unenforceable(const std::string& name, const policy& p, const plan& made) 
 }
 
 }  // namespace
+
+ccbox_rule to_abi(const rule& r) {
+  std::uint32_t flags = 0;
+  if (r.read_only) flags |= CCBOX_RULE_READ_ONLY;
+  if (r.glob) flags |= CCBOX_RULE_GLOB;
+  if (r.type != path_type::missing) flags |= CCBOX_RULE_EXISTS;
+  if (r.type == path_type::directory) flags |= CCBOX_RULE_DIRECTORY;
+  if (r.type == path_type::symlink) flags |= CCBOX_RULE_SYMLINK;
+  if (r.origin == rule_origin::system) flags |= CCBOX_RULE_SYSTEM;
+  if (r.is_target) flags |= CCBOX_RULE_TARGET;
+  if (r.condition == name_condition::git_config) flags |= CCBOX_RULE_VETTED_GIT_CONFIG;
+  if (r.condition == name_condition::is_new) flags |= CCBOX_RULE_NEW_ALLOWED;
+  return {static_cast<ccbox_rule_kind>(r.kind), flags, r.bit, str(r.path), str(r.guest_path), str(r.reason)};
+}
 
 backend::backend(std::string name, std::string version, ccbox_plugin* plugin, const ccbox_backend* table)
     : name_(std::move(name)), version_(std::move(version)), plugin_(plugin), table_(table) {

@@ -23,6 +23,9 @@ struct probe_result {
   std::string cause;
 };
 
+// As plugins get it; borrows the rule's texts.
+ccbox_rule to_abi(const rule& r);
+
 class backend {
  public:
   backend(std::string name, std::string version, ccbox_plugin* plugin, const ccbox_backend* table);

@@ -2,7 +2,9 @@
 
 #include <boost/json.hpp>
 
+#include "ccbox/glob.hpp"
 #include "json_reader.hpp"
+#include "utf8.hpp"
 
 namespace ccbox {
 
@@ -17,6 +19,33 @@ void read_target(json_object_reader& reader, std::optional<error>& failure, std:
   if (!failure && port > 0xffff) failure = json_error("port", "is no port");
   const bool is_v6 = host.find(':') != host.npos && !host.starts_with('[');
   target = host.empty() ? "*" : (is_v6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
+}
+
+constexpr std::size_t most_action_bytes = 128;
+constexpr std::size_t most_target_bytes = 16 << 10;
+constexpr std::size_t most_raw_bytes = 64 << 10;
+
+// The capability that would have allowed it; only what no rule allows can be allowed by one more.
+std::optional<std::string> suggestion(std::string_view target, std::string_view reason,
+                                      const agent_capabilities& capabilities,
+                                      std::span<const withheld_domain> withheld) {
+  if (reason == "blocked-by-denylist" || reason == "limit") return std::nullopt;
+  if (!capabilities.network) return "canAccessNetwork";
+  const auto colon = target.rfind(':');
+  for (const auto& each : withheld) {
+    const bool has_port = each.pattern.find(':') != each.pattern.npos;
+    if (wildcard_match(each.pattern, has_port ? target : target.substr(0, colon), true))
+      return each.capability;
+  }
+  return std::nullopt;
+}
+
+// Cut between two characters.
+void cut(std::string& text, std::size_t most) {
+  if (text.size() <= most) return;
+  while (most > 0 && (static_cast<unsigned char>(text[most]) & 0xc0) == 0x80)
+    --most;
+  text.resize(most);
 }
 
 // The verbs that macOS has for the same.
@@ -37,28 +66,51 @@ result<sandbox_violation> violation_of_file(const boost::json::value& value, std
   json_object_reader reader(value, "", failure);
   reader.required("operation", operation);
   reader.required("path", violation.target);
+  reader.optional("count", violation.count);
   const auto action = action_of(operation);
   if (!failure && !action) failure = json_error("operation", "is none that there is");
   if (failure) return *failure;
   violation.action = *action;
   violation.raw = std::string(json);
+  make_safe(violation);
   return violation;
 }
 
 }  // namespace
 
-result<sandbox_violation> violation_of_denial(std::string_view json, const agent_capabilities& capabilities) {
+void make_safe(sandbox_violation& violation) {
+  violation.action = printable(violation.action);
+  cut(violation.action, most_action_bytes);
+  violation.target = printable(violation.target);
+  cut(violation.target, most_target_bytes);
+  if (violation.suggested_capability) {
+    violation.suggested_capability = printable(*violation.suggested_capability);
+    cut(*violation.suggested_capability, most_action_bytes);
+  }
+  if (violation.raw) {
+    violation.raw = json_printable(*violation.raw);
+    cut(*violation.raw, most_raw_bytes);
+  }
+  if (violation.count == 0) violation.count = 1;
+}
+
+result<sandbox_violation> violation_of_denial(std::string_view json, const agent_capabilities& capabilities,
+                                              std::span<const withheld_domain> withheld) {
   const auto value = parse_json(json);
   if (!value) return value.error();
   if (value->is_object() && value->get_object().contains("path")) return violation_of_file(*value, json);
   sandbox_violation violation;
   std::optional<error> failure;
   json_object_reader reader(*value, "", failure);
+  std::string reason;
   read_target(reader, failure, violation.target);
+  reader.optional("reason", reason);
+  reader.optional("count", violation.count);
   if (failure) return *failure;
   violation.action = network_action;
-  if (!capabilities.network) violation.suggested_capability = "canAccessNetwork";
+  violation.suggested_capability = suggestion(violation.target, reason, capabilities, withheld);
   violation.raw = std::string(json);
+  make_safe(violation);
   return violation;
 }
 
@@ -78,11 +130,14 @@ result<sandbox_unreachable> unreachable_of(std::string_view json) {
 static result<sandbox_violation> violation_of(std::string_view json) {
   const auto value = parse_json(json);
   if (!value) return value.error();
-  return sandbox_violation_from_json(*value);
+  auto violation = sandbox_violation_from_json(*value);
+  if (violation) make_safe(*violation);
+  return violation;
 }
 
 result<sandbox_event> event_of_report(std::string_view type, std::string_view json,
-                                      const agent_capabilities& capabilities) {
+                                      const agent_capabilities& capabilities,
+                                      std::span<const withheld_domain> withheld) {
   sandbox_event event;
   if (type == "unreachable") {
     auto found = unreachable_of(json);
@@ -93,7 +148,7 @@ result<sandbox_event> event_of_report(std::string_view type, std::string_view js
   }
   if (type != "denial" && type != "violation")
     return error{error_code::invalid_argument, "there is no event of type " + quoted_excerpt(type), {}};
-  auto violation = type == "denial" ? violation_of_denial(json, capabilities) : violation_of(json);
+  auto violation = type == "denial" ? violation_of_denial(json, capabilities, withheld) : violation_of(json);
   if (!violation) return violation.error();
   event.type = sandbox_event_type::violation;
   event.violation = std::move(*violation);

@@ -38,6 +38,12 @@ class resolver {
   resolved_egress& out_;
 };
 
+void withhold(const egress_group& group, const char* capability, std::vector<withheld_domain>& out) {
+  if (!group.enabled) return;
+  for (const auto& entry : group.entries)
+    out.push_back({entry.pattern, capability});
+}
+
 }  // namespace
 
 std::size_t resolved_egress::count(egress_action action) const {
@@ -73,11 +79,18 @@ result<resolved_egress> resolve_egress(const sandbox_spec& spec, const egress_so
     std::size_t index = 0;
     add.add(config.baseline, egress_action::allow);
     add.add(config.optional, egress_action::allow);
-    if (spec.capabilities.call_github_api || spec.capabilities.push)
+    if (spec.capabilities.call_github_api || spec.capabilities.push) {
       add.add(config.github, egress_action::allow);
-    if (spec.capabilities.call_ticketing)
-      for (const auto* group : named)
+    } else {
+      for (const auto& group : config.github)
+        withhold(group, "canCallGitHubApi", out.withheld);
+    }
+    for (const auto* group : named) {
+      if (spec.capabilities.call_ticketing)
         add.add(*group, egress_action::allow);
+      else
+        withhold(*group, "canCallTicketing", out.withheld);
+    }
     for (const auto& domain : spec.egress_allowlist)
       out.rules.push_back({egress_action::allow, false, domain, std::string(spec_origin),
                            "asked for by the spec",

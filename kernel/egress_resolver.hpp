@@ -32,6 +32,7 @@ struct resolved_egress {
   bool proxied = false;
   bool network_allowed = false;
   std::vector<egress_rule> rules;
+  std::vector<withheld_domain> withheld;
   std::vector<std::pair<std::string, std::string>> options;
   egress_bridge bridge = egress_bridge::direct;
 

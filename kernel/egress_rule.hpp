@@ -18,4 +18,11 @@ struct egress_rule {
   bool operator==(const egress_rule&) const = default;
 };
 
+// What a session cannot reach because its agent lacks a capability: for suggestions only.
+struct withheld_domain {
+  std::string pattern;     // host[:port], as the file has it
+  std::string capability;  // "canCallGitHubApi"
+  bool operator==(const withheld_domain&) const = default;
+};
+
 }  // namespace ccbox

@@ -27,6 +27,7 @@ struct sandbox_context {
   egress_sources egress = {};
   // Somebody may mount something between two launches: `host` is asked again about its mounts at each.
   bool lives_long = false;
+  bool monitored = true;  // false: nobody wants to know of violations
 };
 
 // A policy with the backend and the plan that serve it.

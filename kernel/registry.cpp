@@ -88,6 +88,7 @@ struct member {
   std::unique_ptr<loaded_plugin> plugin;  // destroyed before its host
   std::unique_ptr<backend> as_backend;
   std::unique_ptr<egress_plugin> as_egress;
+  std::unique_ptr<monitor_plugin> as_monitor;
   std::size_t status = 0;
 };
 
@@ -194,12 +195,14 @@ result<void> registry::impl::load(const manifest_entry& entry, ccbox_probe_depth
                    "take one of the two out of the manifest or its directories"};
   const void* backend_table = nullptr;
   const void* egress_table = nullptr;
+  const void* monitor_table = nullptr;
   for (const auto name : known_extensions) {
     const void* table = out.plugin->get_extension(name);
     if (!table) continue;
     status.extensions.emplace_back(name);
     if (name == CCBOX_BACKEND_EXTENSION) backend_table = table;
     if (name == CCBOX_EGRESS_EXTENSION) egress_table = table;
+    if (name == CCBOX_MONITOR_EXTENSION) monitor_table = table;
   }
   if (status.extensions.empty())
     return error{error_code::unavailable,
@@ -210,6 +213,12 @@ result<void> registry::impl::load(const manifest_entry& entry, ccbox_probe_depth
                                                 static_cast<const ccbox_egress*>(egress_table));
     if (auto valid = made->validate(); !valid) return valid.error();
     out.as_egress = std::move(made);
+  }
+  if (monitor_table) {
+    auto made = std::make_unique<monitor_plugin>(out.plugin->name(), out.plugin->instance(),
+                                                 static_cast<const ccbox_monitor*>(monitor_table));
+    if (auto valid = made->validate(); !valid) return valid.error();
+    out.as_monitor = std::move(made);
   }
   if (!backend_table) return {};
   return adopt_backend(static_cast<const ccbox_backend*>(backend_table), depth, status, out);
@@ -259,6 +268,12 @@ result<std::unique_ptr<registry>> registry::build(const manifest& m, ccbox_probe
       log_event(
           log_level::warn, "egress_passed_over",
           {{"plugin", each.as_egress->name()}, {"what", used->name() + " comes first by its priority"}});
+  const monitor_plugin* watching = made->find_monitor();
+  for (const auto& each : self.members)
+    if (each.as_monitor && each.as_monitor.get() != watching)
+      log_event(
+          log_level::warn, "monitor_passed_over",
+          {{"plugin", each.as_monitor->name()}, {"what", watching->name() + " comes first by its priority"}});
   return made;
 }
 
@@ -274,6 +289,12 @@ const backend* registry::find_backend(std::string_view name) const {
 const egress_plugin* registry::find_egress() const {
   for (const auto& m : impl_->members)
     if (m.as_egress) return m.as_egress.get();
+  return nullptr;
+}
+
+const monitor_plugin* registry::find_monitor() const {
+  for (const auto& m : impl_->members)
+    if (m.as_monitor) return m.as_monitor.get();
   return nullptr;
 }
 

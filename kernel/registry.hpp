@@ -14,6 +14,7 @@
 #include "backend.hpp"
 #include "egress.hpp"
 #include "manifest.hpp"
+#include "monitor.hpp"
 #include "plugin_loader.hpp"
 #include "result.hpp"
 
@@ -53,6 +54,9 @@ class registry {
 
   // The loaded egress plugin with the highest priority; null: there is none, and sessions reach nothing.
   const egress_plugin* find_egress() const;
+  // The loaded monitor with the highest priority; null: there is none, and each denial is an event as it
+  // comes.
+  const monitor_plugin* find_monitor() const;
 
   // Where the plugins' events go from now on; before, and with an empty handler, plugins are told
   // CCBOX_UNAVAILABLE. Answers a number for end_plugin_events(), which does nothing if somebody else has

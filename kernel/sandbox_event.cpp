@@ -114,6 +114,7 @@ json::value to_json(const sandbox_violation& violation) {
   out["target"] = to_utf8(violation.target);
   if (violation.suggested_capability) out["suggestedCapability"] = to_utf8(*violation.suggested_capability);
   if (violation.raw) out["raw"] = to_utf8(*violation.raw);
+  if (violation.count != 1) out["count"] = violation.count;
   return out;
 }
 
@@ -125,8 +126,10 @@ result<sandbox_violation> sandbox_violation_from_json(const json::value& value) 
   reader.required("target", violation.target);
   reader.optional("suggestedCapability", violation.suggested_capability);
   reader.optional("raw", violation.raw);
+  reader.optional("count", violation.count);
   reader.no_other_keys();
   if (!failure && violation.action.empty()) failure = json_error("action", "must not be empty");
+  if (!failure && violation.count == 0) failure = json_error("count", "must be at least 1");
   if (failure) return *failure;
   return violation;
 }

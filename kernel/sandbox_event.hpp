@@ -34,6 +34,7 @@ struct sandbox_violation {
   std::string target;  // path or host
   std::optional<std::string> suggested_capability;
   std::optional<std::string> raw;
+  std::uint64_t count = 1;  // ours: refused actions that it stands for
   bool operator==(const sandbox_violation&) const = default;
 };
 
@@ -62,8 +63,8 @@ struct sandbox_event {
 // Bytes that are not UTF-8 go as {"data": base64, "encoding": "base64"}; text as {"data": "..."}.
 boost::json::value to_json(const sandbox_event& event);
 boost::json::value to_json(const sandbox_violation& violation);
-// Strict as sandbox_spec_from_json is: it reads what plugins emit. Bytes of target and raw that are not UTF-8
-// have become U+FFFD on the way into JSON.
+// `count` is there where it is not 1. Strict as sandbox_spec_from_json is: it reads what plugins emit. Bytes
+// of target and raw that are not UTF-8 have become U+FFFD on the way into JSON.
 result<sandbox_violation> sandbox_violation_from_json(const boost::json::value& value);
 
 }  // namespace ccbox

@@ -136,8 +136,9 @@ asio::awaitable<result<std::shared_ptr<session>>> sandbox_port::launch(sandbox_s
   if (auto added = self->take_id(spec.session_id, made); !added) co_return added.error();
   // A name of its own: g++ 12 destroys a temporary like this in a co_await expression twice.
   session_proxies::source proxies{prepared->proxies, self->context.egress.net_connect};
+  const monitor_plugin* monitor = self->context.monitored ? self->context.plugins->find_monitor() : nullptr;
   const auto started = co_await made->start(std::move(prepared->how), std::move(prepared->env),
-                                            self->context.init_path, std::move(proxies));
+                                            self->context.init_path, std::move(proxies), monitor);
   const auto took =
       std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - begun);
   if (!started) {

@@ -5,7 +5,6 @@
 #include <chrono>
 #include <utility>
 
-#include "denial.hpp"
 #include "log.hpp"
 #include "session_errors.hpp"
 #include "session_impl.hpp"
@@ -31,6 +30,17 @@ session::impl::impl(asio::any_io_executor s, const event_bus& bus, policy r)
       patience(s),
       settled(s) {
   handle.session_id = rules.spec.session_id;
+}
+
+void session::impl::start_reports() {
+  const auto to = [weak = weak_from_this()](sandbox_event event) {
+    return publish_report(weak, std::move(event));
+  };
+  reports = std::make_shared<session_reports>(strand, rules, to);
+}
+
+asio::awaitable<void> session::impl::publish_report(std::weak_ptr<impl> session, sandbox_event event) {
+  if (const auto self = session.lock()) co_await publish(self, std::move(event));
 }
 
 sandbox_state session::impl::state() const {
@@ -72,23 +82,12 @@ asio::awaitable<void> session::impl::publish_type(std::shared_ptr<impl> self, sa
   co_await publish(self, std::move(event));
 }
 
-ccbox_status session::impl::report(std::string_view type, std::string_view json) {
-  auto event = event_of_report(type, json, rules.spec.capabilities);
-  if (!event) return CCBOX_INVALID;
-  const auto taken = events.take_report(std::move(*event));
-  if (taken == report_queue::answer::first) background(publish_reports(shared_from_this(), false));
-  if (taken == report_queue::answer::full) return CCBOX_TOO_LARGE;
-  return taken == report_queue::answer::closed ? CCBOX_UNAVAILABLE : CCBOX_OK;
-}
-
-asio::awaitable<void> session::impl::publish_reports(std::shared_ptr<impl> self, bool last) {
-  co_await self->events.publish_reports(last);
-}
-
 asio::awaitable<result<void>> session::impl::start(std::shared_ptr<impl> self, plan how, environment env,
-                                                   std::string init_path, session_proxies::source proxies) {
+                                                   std::string init_path, session_proxies::source proxies,
+                                                   const monitor_plugin* monitor) {
   co_await publish_type(self, sandbox_event_type::starting);
   const bool unconfined = how.unconfined;
+  self->reports->watch_with(monitor, how);
   auto started = co_await start_enclosure(self, std::move(how), std::move(init_path));
   if (started) started = co_await start_proxies(self, unconfined, std::move(proxies));
   if (started && self->destroying) {
@@ -97,7 +96,7 @@ asio::awaitable<result<void>> session::impl::start(std::shared_ptr<impl> self, p
   if (!started) {
     self->end_proxies();
     self->drop_enclosure();
-    co_await publish_reports(self, true);
+    co_await session_reports::publish(self->reports, true);
     self->move_to(self->destroying ? sandbox_state::destroyed : sandbox_state::error, started.error());
     self->rest();
     co_return started.error();
@@ -134,7 +133,7 @@ asio::awaitable<result<void>> session::impl::start_enclosure(std::shared_ptr<imp
       details["limits." + limit] = mechanism;
   }
   std::function<void(std::string_view)> denied = [weak = std::weak_ptr(self)](std::string_view json) {
-    if (const auto alive = weak.lock()) alive->report("denial", json);
+    if (const auto alive = weak.lock()) alive->reports->report("denial", json);
   };
   auto started = co_await enclosure::start(self->strand, std::move(how), std::move(init_path),
                                            std::move(*limits), start_limit_ms, std::move(denied));
@@ -226,7 +225,7 @@ asio::awaitable<void> session::impl::watch_end(std::shared_ptr<impl> self) {
   } else {
     self->move_to(sandbox_state::error, end_error(why, ended->why_ended()));
   }
-  co_await publish_reports(self, true);
+  co_await session_reports::publish(self->reports, true);
   if (why && (why != kill_reason::manual || self->killed_running)) {
     sandbox_event event;
     event.type = sandbox_event_type::killed;
@@ -261,7 +260,9 @@ asio::awaitable<void> session::impl::destroy(std::shared_ptr<impl> self, unsigne
 }
 
 session::session(asio::any_io_executor strand, event_bus& bus, policy rules)
-    : impl_(std::make_shared<impl>(std::move(strand), bus, std::move(rules))) {}
+    : impl_(std::make_shared<impl>(std::move(strand), bus, std::move(rules))) {
+  impl_->start_reports();
+}
 
 session::~session() {
   abandon();
@@ -278,10 +279,15 @@ void session::abandon() const noexcept {
   }
   if (inside) inside->kill(2000);
   if (network) network->close();
+  impl_->reports->abandon();
 }
 
 ccbox_status session::report(std::string_view type, std::string_view json) {
-  return impl_->report(type, json);
+  return impl_->reports->report(type, json);
+}
+
+void session::observe(std::uint64_t exec_id, std::string_view bytes) {
+  impl_->reports->observe(exec_id, bytes);
 }
 
 bool session::at_rest() const {
@@ -304,11 +310,11 @@ std::optional<kill_reason> session::killed() const {
 }
 
 asio::awaitable<result<void>> session::start(plan how, environment env, std::string init_path,
-                                             session_proxies::source proxies) {
+                                             session_proxies::source proxies, const monitor_plugin* monitor) {
   const auto self = impl_;
   co_return co_await asio::co_spawn(
       self->strand,
-      impl::start(self, std::move(how), std::move(env), std::move(init_path), std::move(proxies)),
+      impl::start(self, std::move(how), std::move(env), std::move(init_path), std::move(proxies), monitor),
       asio::use_awaitable);
 }
 

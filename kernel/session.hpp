@@ -15,6 +15,9 @@
 //  - Its proxy pair, if it has one, accepts before the first command starts and is closed when the enclosure
 //    has ended. A proxy that refuses a connection is a violation event, one that cannot make it an
 //    unreachable event.
+//  - Where there is a monitor plugin, it says which refused actions are violation events. It also sees what
+//    commands write to captured standard errors and terminals, unless there is no boundary: then whatever is
+//    refused is refused by the host.
 //
 // Dropping the last reference ends the enclosure by force.
 #pragma once
@@ -28,6 +31,7 @@
 #include "enclosure.hpp"
 #include "environment.hpp"
 #include "event_bus.hpp"
+#include "monitor.hpp"
 #include "policy.hpp"
 #include "sandbox_handle.hpp"
 #include "session_proxies.hpp"
@@ -74,6 +78,9 @@ class session : public std::enable_shared_from_this<session> {
   // Ends the enclosure, publishes killed{manual} if commands were running, state destroyed. Asked for again,
   // the grace that ends first counts. Waits for slow subscribers for some seconds only.
   boost::asio::awaitable<void> destroy(unsigned grace_ms = 2000);
+  // What a command wrote to a pty that was passed to the caller: the monitor may find in it what nobody else
+  // reports. [any thread]
+  void observe(std::uint64_t exec_id, std::string_view bytes);
   // Why it ended, if it was killed: oom, timeout, manual. [any thread]
   std::optional<kill_reason> killed() const;
 
@@ -83,9 +90,10 @@ class session : public std::enable_shared_from_this<session> {
 
   // State created; starts nothing. `strand` is the session's own.
   session(boost::asio::any_io_executor strand, event_bus& bus, policy rules);
-  // Starts the enclosure and the pair: state warm, or state error and nothing running.
+  // Starts the enclosure and the pair: state warm, or state error and nothing running. `monitor` null: every
+  // denial is a violation event as it comes.
   boost::asio::awaitable<result<void>> start(plan how, environment env, std::string init_path,
-                                             session_proxies::source proxies);
+                                             session_proxies::source proxies, const monitor_plugin* monitor);
   // An event that a plugin has for this session: "denial", "unreachable" (docs/abi.md) or "violation". Never
   // waits: too many that nobody has taken yet are counted, logged and dropped. [any thread]
   ccbox_status report(std::string_view type, std::string_view json);

@@ -77,14 +77,15 @@ asio::awaitable<result<exec_handle>> session::impl::start_command(std::shared_pt
   ++self->running;
   if (self->state() == sandbox_state::warm) self->move_to(sandbox_state::active);
   exec_handle handle{started->id, started->pid_inside, {}};
+  const bool captured_terminal = started->pty_master && captured;
   result<void> pumping;
   auto pump = [&](unique_fd source, sandbox_event_type type) -> std::shared_ptr<output_pump> {
-    auto p = self->start_pump(record, std::move(source), type);
+    auto p = self->start_pump(record, std::move(source), type, captured_terminal);
     if (p) return *p;
     pumping = p.error();
     return nullptr;
   };
-  if (started->pty_master && captured) {
+  if (captured_terminal) {
     record->terminal = pump(std::move(started->pty_master), sandbox_event_type::stdout_data);
   } else {
     handle.pty_master = std::move(started->pty_master);
@@ -105,6 +106,7 @@ asio::awaitable<void> session::impl::follow_command(std::shared_ptr<impl> self,
   auto status = co_await where->wait(record->id);
   for (auto& pump : record->pumps)
     co_await pump->drained(output_patience_ms);
+  self->reports->observe(record->id, {});
   if (!status) {
     if (where->limits().out_of_memory()) self->claim(kill_reason::oom);
     std::lock_guard lock(self->mutex);
@@ -125,19 +127,22 @@ asio::awaitable<void> session::impl::follow_command(std::shared_ptr<impl> self,
 }
 
 result<std::shared_ptr<output_pump>> session::impl::start_pump(const record_ptr& record, unique_fd source,
-                                                               sandbox_event_type type) {
-  auto pump = output_pump::start(strand, std::move(source),
-                                 [weak = weak_from_this(), id = record->id, type](std::string bytes) {
-                                   return publish_output(weak, id, type, std::move(bytes));
-                                 });
+                                                               sandbox_event_type type, bool is_terminal) {
+  const bool observed = is_terminal || type == sandbox_event_type::stderr_data;
+  const auto to = [weak = weak_from_this(), id = record->id, type, observed](std::string bytes) {
+    return publish_output(weak, id, type, observed, std::move(bytes));
+  };
+  auto pump = output_pump::start(strand, std::move(source), to);
   if (pump) record->pumps.push_back(*pump);
   return pump;
 }
 
 asio::awaitable<void> session::impl::publish_output(std::weak_ptr<impl> session, std::uint64_t exec_id,
-                                                    sandbox_event_type type, std::string bytes) {
+                                                    sandbox_event_type type, bool observed,
+                                                    std::string bytes) {
   const auto self = session.lock();
   if (!self) co_return;
+  if (observed) self->reports->observe(exec_id, bytes);
   sandbox_event event;
   event.type = type;
   event.exec_id = exec_id;

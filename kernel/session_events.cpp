@@ -4,8 +4,6 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <utility>
 
-#include "log.hpp"
-
 namespace ccbox {
 
 namespace asio = boost::asio;
@@ -25,13 +23,6 @@ asio::awaitable<void> session_events::publish(sandbox_event event) {
   co_await turn_.async_receive(asio::as_tuple(asio::use_awaitable));
   const turn_over over{*this};
   co_await to_bus_(std::move(event));
-}
-
-asio::awaitable<void> session_events::publish_reports(bool last) {
-  while (auto report = reports_.next(last))
-    co_await publish(std::move(*report));
-  if (last && reports_.dropped() > 0)
-    log_event(log_level::warn, "reports_dropped", {{"session", session_id_}, {"count", reports_.dropped()}});
 }
 
 }  // namespace ccbox

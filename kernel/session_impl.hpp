@@ -19,6 +19,7 @@
 #include "output_pump.hpp"
 #include "session.hpp"
 #include "session_events.hpp"
+#include "session_reports.hpp"
 
 namespace ccbox {
 
@@ -44,6 +45,7 @@ struct session::impl : std::enable_shared_from_this<impl> {
   const boost::asio::any_io_executor strand;
   const policy rules;
   session_events events;
+  std::shared_ptr<session_reports> reports;  // set once, by start_reports()
   environment env;
 
   mutable std::mutex mutex;  // of what other threads read
@@ -73,12 +75,12 @@ struct session::impl : std::enable_shared_from_this<impl> {
 
   static awaitable<void> publish(std::shared_ptr<impl> self, sandbox_event event);
   static awaitable<void> publish_type(std::shared_ptr<impl> self, sandbox_event_type type);
-  // What a plugin has to say; [any thread].
-  ccbox_status report(std::string_view type, std::string_view json);
-  static awaitable<void> publish_reports(std::shared_ptr<impl> self, bool last);
+  void start_reports();
+  static awaitable<void> publish_report(std::weak_ptr<impl> session, sandbox_event event);
 
   static awaitable<result<void>> start(std::shared_ptr<impl> self, plan how, environment env,
-                                       std::string init_path, session_proxies::source proxies);
+                                       std::string init_path, session_proxies::source proxies,
+                                       const monitor_plugin* monitor);
   static awaitable<result<void>> start_enclosure(std::shared_ptr<impl> self, plan how, std::string init_path);
   static awaitable<result<void>> start_proxies(std::shared_ptr<impl> self, bool unconfined,
                                                session_proxies::source from);
@@ -100,10 +102,10 @@ struct session::impl : std::enable_shared_from_this<impl> {
   static awaitable<void> follow_command(std::shared_ptr<impl> self, std::shared_ptr<enclosure> where,
                                         record_ptr record);
   result<std::shared_ptr<output_pump>> start_pump(const record_ptr& record, unique_fd source,
-                                                  sandbox_event_type type);
+                                                  sandbox_event_type type, bool is_terminal);
   // A pump's sink. The session is there as long as its enclosure is; the pump must not keep it.
   static awaitable<void> publish_output(std::weak_ptr<impl> session, std::uint64_t exec_id,
-                                        sandbox_event_type type, std::string bytes);
+                                        sandbox_event_type type, bool observed, std::string bytes);
   void remember(const record_ptr& record);
   result<record_ptr> find(std::uint64_t exec_id) const;
   static awaitable<result<exit_status>> wait(std::shared_ptr<impl> self, std::uint64_t exec_id);

@@ -92,3 +92,48 @@ TEST_CASE("an allowed destination that was not reached is an event of its own, a
     CHECK_FALSE(event_of_report("unreachable", text, {}));
   }
 }
+
+TEST_CASE("the capability is suggested whose destinations it is one of") {
+  const std::vector<withheld_domain> withheld{{"*.github.test", "canCallGitHubApi"},
+                                              {"only.test:8443", "canCallTicketing"}};
+  const auto suggested = [&](const std::string& host, const std::string& rest) {
+    return violation_of_denial("{\"host\":\"" + host + "\"," + rest + "}", {}, withheld)
+        ->suggested_capability;
+  };
+  const std::string by_list = R"("port":443,"reason":"blocked-by-allowlist")";
+  CHECK(suggested("api.github.test", by_list) == "canCallGitHubApi");
+  CHECK_FALSE(suggested("github.test", by_list));
+  CHECK_FALSE(suggested("api.github.test.evil.test", by_list));
+  CHECK_FALSE(suggested("only.test", by_list));
+  CHECK(suggested("only.test", R"("port":8443,"reason":"blocked-by-allowlist")") == "canCallTicketing");
+  CHECK_FALSE(suggested("api.github.test", R"("port":443,"reason":"blocked-by-denylist")"));
+  agent_capabilities none;
+  none.network = false;
+  CHECK_FALSE(violation_of_denial(R"({"host":"a","port":1,"reason":"blocked-by-denylist"})", none)
+                  ->suggested_capability);
+}
+
+TEST_CASE("a violation says for how many refused actions it stands") {
+  CHECK(violation_of_denial(full, {})->count == 2);
+  CHECK(violation_of_denial(R"({"operation":"create","path":"/x","count":4})", {})->count == 4);
+  CHECK(violation_of_denial(R"({"operation":"create","path":"/x"})", {})->count == 1);
+}
+
+TEST_CASE("what a sandboxed process put into a violation can neither move a cursor nor reorder a line") {
+  const auto violation = violation_of_denial(
+      "{\"operation\":\"create\",\"path\":\"/w/\\u001b[2J\\u202e\\n.env\",\"rule\":\"\xe2\x80\xae\"}", {});
+  REQUIRE(violation);
+  CHECK(violation->target == "/w/\\x1b[2J\\xe2\\x80\\xae\\n.env");
+  CHECK(violation->raw->find("\xe2\x80\xae") == std::string::npos);
+  CHECK(violation->raw->ends_with("\"rule\":\"\\u202e\"}"));
+  auto again = *violation;
+  make_safe(again);
+  CHECK(again == *violation);
+
+  sandbox_violation huge{std::string(1000, 'a'), std::string(100000, 'b'), {}, std::string(200000, 'c'), 0};
+  make_safe(huge);
+  CHECK(huge.action.size() == 128);
+  CHECK(huge.target.size() == 16 << 10);
+  CHECK(huge.raw->size() == 64 << 10);
+  CHECK(huge.count == 1);
+}

@@ -10,11 +10,11 @@ namespace {
 
 sandbox_violation refused(const std::string& target, const std::string& reason, int count = 1,
                           const std::string& rule = "") {
-  return {
-      "network-outbound",
-      target,
-      {},
-      "{\"reason\":\"" + reason + "\",\"rule\":\"" + rule + "\",\"count\":" + std::to_string(count) + "}"};
+  return {"network-outbound",
+          target,
+          {},
+          "{\"reason\":\"" + reason + "\",\"rule\":\"" + rule + "\"}",
+          static_cast<std::uint64_t>(count)};
 }
 
 }  // namespace
@@ -118,10 +118,9 @@ TEST_CASE("what is allowed and was not reached has lines of its own, behind what
 
 TEST_CASE("a refused name is told with what was to be done, how often, the rule and its reason") {
   refusals seen(true);
-  const auto denied = [](const char* action, const std::string& target, int count) {
-    const std::string raw =
-        R"-({"rule":".env","reason":"secrets of the project (policy.yaml:3:1)","count":)-";
-    return sandbox_violation{action, target, {}, raw + std::to_string(count) + "}"};
+  const auto denied = [](const char* action, const std::string& target, std::uint64_t count) {
+    const std::string raw = R"-({"rule":".env","reason":"secrets of the project (policy.yaml:3:1)"})-";
+    return sandbox_violation{action, target, {}, raw, count};
   };
   seen.add(denied("file-write-create", "/work/a\x1b/.env", 1));
   seen.add(denied("file-write-unlink", "/work/.env", 1));
@@ -147,8 +146,30 @@ TEST_CASE("configuration of git that was refused is told as what the program tri
       "ccbox: refused to move something to '/work/.env': .env; alias.x can do harm\n");
 }
 
-TEST_CASE("violations of other kinds are none of its business") {
+TEST_CASE("what is no name and no connection has its verb and its object, with whatever is known") {
   refusals seen(true);
-  seen.add({"mach-lookup", "com.example", {}, {}});
-  CHECK(seen.empty());
+  seen.add({"mach-lookup", "com.example\x1b", {}, {}});
+  seen.add({"file-read-data", "/home/me/.ssh/id", {}, R"({"rule":"/home/me/.ssh","reason":"SSH keys"})"});
+  seen.add({"process-exec", "./x", {}, R"({"line":"fork/exec ./x: permission denied"})", 2});
+  CHECK(seen.text() ==
+        "ccbox: refused 2 times to execute './x'\n"
+        "ccbox: refused mach-lookup of 'com.example\\x1b'\n"
+        "ccbox: refused to read '/home/me/.ssh/id': /home/me/.ssh; SSH keys\n");
+}
+
+TEST_CASE("what a monitor counted together is told as further actions") {
+  refusals seen(true);
+  seen.add({"*", "*", {}, {}, 40});
+  CHECK_FALSE(seen.empty());
+  CHECK(seen.text() == "ccbox: refused 40 further actions\n");
+}
+
+TEST_CASE("the capability that would allow a destination is named beside the remedy") {
+  refusals seen(true);
+  auto refusal = refused("api.github.test:443", "blocked-by-allowlist");
+  refusal.suggested_capability = "canCallGitHubApi";
+  seen.add(refusal);
+  CHECK(seen.text() ==
+        "ccbox: refused a connection to api.github.test:443: blocked-by-allowlist; allow it with "
+        "--allow-domain 'api.github.test', or with the capability canCallGitHubApi\n");
 }
