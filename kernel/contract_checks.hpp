@@ -19,6 +19,7 @@ struct check_entry {
 const std::vector<check_entry>& lifecycle_checks();  // every plugin
 const std::vector<check_entry>& probe_checks();      // backends
 const std::vector<check_entry>& plan_checks();       // backends
+const std::vector<check_entry>& monitor_checks();    // monitors
 
 // Directories with these names exist in the suite's `work`: the checks of path bytes use them.
 std::vector<std::string> hostile_directory_names();

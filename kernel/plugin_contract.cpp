@@ -274,7 +274,8 @@ contract_check check_symbols(const std::string& bytes, const std::string& path) 
 }
 
 std::vector<const std::vector<check_entry>*> all_checks() {
-  return {&contract::lifecycle_checks(), &contract::probe_checks(), &contract::plan_checks()};
+  return {&contract::lifecycle_checks(), &contract::probe_checks(), &contract::plan_checks(),
+          &contract::monitor_checks()};
 }
 
 bool is_wanted(const std::vector<std::string>& only, std::string_view name) {

@@ -123,6 +123,21 @@ const std::vector<broken_promise>& defects() {
   return all;
 }
 
+const std::vector<broken_promise>& monitor_defects() {
+  static const std::vector<broken_promise> all = {
+      {"monitor_has_a_hole", "monitor_table_is_sane", "a function of the monitor table is null"},
+      {"keeps_the_session_id", "monitor_keeps_nothing_borrowed", "it crashed with SIGSEGV"},
+      {"counts_twice", "monitor_invents_nothing", "10000 denials became 20000"},
+      {"counts_nothing", "monitor_invents_nothing", "stands for none"},
+      {"names_no_action", "monitor_keeps_nothing_borrowed", "without an action"},
+      {"expects_text", "monitor_takes_any_bytes", "it crashed with SIGABRT"},
+      {"close_frees_nothing", "monitor_leaks_nothing", "bytes of heap"},
+      {"steps_rules_by_sizeof", "monitor_reads_newer_hosts", "it crashed with SIG"},
+      {"reads_output_slowly", "monitor_is_quick", "64 KiB of output took longer than 5 ms"},
+  };
+  return all;
+}
+
 // Chosen by the environment, since the suite passes options of its own to a create that must refuse.
 const std::vector<broken_promise>& early_defects() {
   static const std::vector<broken_promise> all = {
@@ -205,6 +220,15 @@ TEST_CASE("a create that refuses the given options ends the suite, with its word
         "create returned CCBOX_FAILED: no luck; the checks that follow need an instance and were left out");
 }
 
+TEST_CASE("the monitor that breaks promises keeps them all until it is asked to") {
+  CHECK(test::broken_promises(broken_directory + "broken_monitor.so") == "");
+}
+
+TEST_CASE("each broken promise of a monitor fails its check") {
+  for (const auto& promise : monitor_defects())
+    expect_broken(broken_directory + "broken_monitor.so", {{"defect", promise.defect}}, promise);
+}
+
 TEST_CASE("each broken promise of a refused create fails its check") {
   for (const auto& promise : early_defects()) {
     ::setenv("CCBOX_TEST_DEFECT", promise.defect.c_str(), 1);
@@ -220,7 +244,7 @@ TEST_CASE("what goes wrong before create fails its check") {
 
 TEST_CASE("every check of the suite is shown to fail by some broken plugin") {
   std::set<std::string> shown;
-  for (const auto* list : {&defects(), &early_defects(), &built_in_defects()})
+  for (const auto* list : {&defects(), &early_defects(), &built_in_defects(), &monitor_defects()})
     for (const auto& promise : *list)
       shown.insert(promise.check);
   for (const auto& [name, text] : contract_checks())
