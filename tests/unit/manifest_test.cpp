@@ -172,13 +172,15 @@ TEST_CASE("a manifest that is no regular file, or not there, is an error with a 
   CHECK_FALSE(missing.error().hint.empty());
 }
 
-TEST_CASE("the shipped manifest loads bubblewrap, none and the proxies from the plugin directory") {
+TEST_CASE(
+    "the shipped manifest loads bubblewrap, none, the proxies and the monitor from the plugin directory") {
   const auto m = load_manifest(CCBOX_TEST_SOURCE_DIR "/config/plugins.yaml", "/lib/plugins");
   REQUIRE(m);
-  REQUIRE(m->plugins.size() == 3);
+  REQUIRE(m->plugins.size() == 4);
   CHECK(m->plugins[0].path == "/lib/plugins/bubblewrap.so");
   CHECK(m->plugins[0].priority == 100);
   CHECK(m->plugins[1].path == "/lib/plugins/none.so");
   CHECK(m->plugins[1].priority == 0);
   CHECK(m->plugins[2].path == "/lib/plugins/egress.so");
+  CHECK(m->plugins[3].path == "/lib/plugins/violations.so");
 }
