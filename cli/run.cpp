@@ -11,12 +11,14 @@ int run_command(const words& arguments) {
   spec_options wanted;
   config_options config;
   run_request request;
-  std::optional<std::string> pty;
+  std::optional<std::string> pty, violations;
   option_parser parser("run", "[options] [--] COMMAND [ARGUMENT…]",
                        "Runs COMMAND in an enclosure and answers its exit code.", word_form::command);
   declare(parser, wanted);
   parser.group("Output");
   parser.flag("--json", request.json, "Print the handle and the events as JSON lines");
+  parser.value("--violations", violations, std::string(violations_modes),
+               "What is told of refused actions: a summary at the end, or each as it comes");
   parser.flag("-q,--quiet", request.quiet, "Print no warnings, and no summary of what was refused");
   parser.value("--pty", pty, "auto|always|never", "Whether the command gets a terminal of its own");
   declare(parser, config);
@@ -35,6 +37,15 @@ int run_command(const words& arguments) {
                      "auto, always or never"});
     }
     request.pty = *pty == "always" ? run_request::pty_use::always : run_request::pty_use::never;
+  }
+  // The events of --json have them already.
+  if (request.json || request.quiet) request.violations = violations_mode::none;
+  if (violations) {
+    const auto mode = violations_mode_from_name(*violations);
+    if (!mode)
+      return refuse({error_code::invalid_argument, "--violations " + quoted(*violations) + ": no such choice",
+                     "none, summary, all or json"});
+    request.violations = *mode;
   }
   host_facts host = gather_host_facts();
   if (host.uid == 0) host.private_in_etc = begin_private_in_etc();

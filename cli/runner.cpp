@@ -26,10 +26,10 @@
 #include "line_writer.hpp"
 #include "log.hpp"
 #include "output.hpp"
-#include "refusals.hpp"
 #include "sandbox_port.hpp"
 #include "session.hpp"
 #include "terminal_relay.hpp"
+#include "violation_report.hpp"
 
 namespace ccbox {
 
@@ -74,6 +74,20 @@ std::vector<std::string> warnings_of_proxies(const registry& plugins, const reso
   return out;
 }
 
+const std::vector<egress_rule> no_rules;
+
+// Refusals are told of without a monitor, too, but not as the manifest has it.
+std::vector<std::string> warnings_of_monitor(const registry& plugins) {
+  std::vector<std::string> out;
+  if (plugins.find_monitor() || !plugins.find_egress()) return out;  // that one has a warning already
+  for (const plugin_status& status : plugins.statuses()) {
+    if (!status.failure || status.probe) continue;
+    out.push_back("no monitor of violations is loaded; " + quoted(status.path) + " was skipped: " +
+                  status.failure->what + (status.failure->hint.empty() ? "" : "; " + status.failure->hint));
+  }
+  return out;
+}
+
 class runner {
  public:
   runner(const sandbox_setup& context, run_request request)
@@ -83,7 +97,7 @@ class runner {
         grace_(io_),
         lines_(io_.get_executor(), STDOUT_FILENO, [this] { return is_ending(); }),
         messages_(io_.get_executor(), STDERR_FILENO, [this] { return is_ending(); }),
-        refusals_(request_.spec.network_enabled && request_.spec.capabilities.network) {
+        report_(request_.violations, request_.spec.network_enabled && request_.spec.capabilities.network) {
     // Whoever made this process ignore a signal (nohup, a background job of a script) meant the command too.
     for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP}) {
       if (!is_ignored(number)) signals_.add(number);
@@ -93,7 +107,9 @@ class runner {
   }
 
   int run() {
-    sandbox_port port(io_.get_executor(), context_.shared(), bus_);
+    sandbox_context shared = context_.shared();
+    shared.monitored = wants_events();
+    sandbox_port port(io_.get_executor(), std::move(shared), bus_);
     in_background(watch_signals());
     asio::co_spawn(io_, run_to_last_line(port), [this](std::exception_ptr failure, int code) {
       exit_code_ = failure ? exit_refused : code;
@@ -109,6 +125,8 @@ class runner {
   }
 
  private:
+  bool wants_events() const { return request_.json || request_.violations != violations_mode::none; }
+
   asio::awaitable<int> run_to_last_line(sandbox_port& port) {
     const int code = co_await whole_run(port);
     finishing_ = true;
@@ -119,7 +137,7 @@ class runner {
   }
 
   asio::awaitable<int> whole_run(sandbox_port& port) {
-    if (request_.json || !request_.quiet) subscribe();
+    if (wants_events()) subscribe();
     auto launched = co_await port.launch(request_.spec);
     if (!launched) co_return refuse(request_.origins.translated(launched.error()));
     session_ = *launched;
@@ -128,6 +146,8 @@ class runner {
       for (const std::string& warning : warnings_of(*session_))
         messages_.add(warning_line(warning));
       for (const std::string& warning : warnings_of_proxies(*context_.plugins, session_->rules().egress))
+        messages_.add(warning_line(warning));
+      for (const std::string& warning : warnings_of_monitor(*context_.plugins))
         messages_.add(warning_line(warning));
       co_await messages_.flush();
     }
@@ -139,8 +159,8 @@ class runner {
     // Standard input last: an output may share its position.
     for (const std::size_t fd : {1, 2, 0})
       if (const auto& relay = stream_relays_[fd]) co_await relay->finish();
-    if (request_.json || !request_.quiet) co_await subscription_.drained();
-    if (!request_.quiet && !request_.json) messages_.add(refusals_.text(session_->rules().egress.rules));
+    if (wants_events()) co_await subscription_.drained();
+    messages_.add(report_.summary(session_->rules().egress.rules));
     if (stop_signal_) co_return exit_signal_base + stop_signal_;
     for (const auto& relay : stream_relays_)
       if (relay && relay->failure()) co_return refuse(*relay->failure());
@@ -163,7 +183,10 @@ class runner {
     exec_id_ = started->exec_id;
     for (const auto& relay : stream_relays_)
       if (relay) relay->start();
-    if (relay_ && started->pty_master) relay_->start(std::move(started->pty_master));
+    if (relay_ && started->pty_master) {
+      const auto seen = [this](std::string_view bytes) { session_->observe(exec_id_, bytes); };
+      relay_->start(std::move(started->pty_master), seen);
+    }
     for (const int number : std::exchange(early_signals_, {}))
       co_await session_->signal(exec_id_, number);
     if (stop_signal_) co_await pass_stop_signal();
@@ -345,14 +368,24 @@ class runner {
   }
 
   asio::awaitable<void> take_event(sandbox_event event) {
+    const auto lines = report_.take(event, session_ ? session_->rules().egress.rules : no_rules);
+    if (!lines.empty()) {
+      messages_.add(relay_ ? with_returns(lines) : lines);
+      co_await messages_.flush();
+    }
     if (request_.json) {
       print_line(to_json(event));
       co_await flush_lines();
-    } else if (event.violation) {
-      refusals_.add(*event.violation);
-    } else if (event.unreachable) {
-      refusals_.add(*event.unreachable);
     }
+  }
+
+  // While the command's terminal is the caller's, a line begins where the cursor is and ends without a
+  // return.
+  static std::string with_returns(const std::string& lines) {
+    std::string text = "\r";
+    for (const char c : lines)
+      text += c == '\n' ? "\r\n" : std::string(1, c);
+    return text;
   }
 
   // What was published while the launch went on waits for the handle.
@@ -439,7 +472,7 @@ class runner {
   bool reader_is_there_ = true;
   bool output_lost_ = false;  // the events could not be written
   std::string held_back_;
-  refusals refusals_;
+  violation_report report_;
 };
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "context.hpp"
 #include "option_origins.hpp"
 #include "sandbox_spec.hpp"
+#include "violation_report.hpp"
 
 namespace ccbox {
 
@@ -22,7 +23,8 @@ struct run_request {
   option_origins origins;  // for errors of the launch
   enum class pty_use { automatic, always, never } pty = pty_use::automatic;
   bool json = false;   // events as JSON lines on standard output, the handle first
-  bool quiet = false;  // no warnings, and no lines about refused destinations
+  bool quiet = false;  // no warnings
+  violations_mode violations = violations_mode::summary;
 };
 
 // Answers the exit code, having reported what there was to say.

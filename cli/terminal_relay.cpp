@@ -177,7 +177,9 @@ struct terminal_relay::impl : std::enable_shared_from_this<terminal_relay::impl>
     for (;;) {
       const ssize_t n = ::read(master.native_handle(), buffer.data(), buffer.size());
       if (n > 0) {
-        if (readable) readable = co_await write_to(output, {buffer.data(), static_cast<std::size_t>(n)});
+        const std::string_view bytes(buffer.data(), static_cast<std::size_t>(n));
+        if (readable) readable = co_await write_to(output, bytes);
+        if (seen) seen(bytes);
         continue;
       }
       if (n == 0 || (errno != EAGAIN && errno != EINTR)) break;  // EIO: nobody has the other side open
@@ -191,6 +193,7 @@ struct terminal_relay::impl : std::enable_shared_from_this<terminal_relay::impl>
   }
 
   unique_fd tty;  // for its modes and size
+  std::function<void(std::string_view)> seen;
   bool reads = false, raw_wanted = false, paused = false, stopped = false, output_done = false;
   asio::posix::stream_descriptor input, output, master;
   asio::steady_timer idle, drained;
@@ -231,8 +234,9 @@ window_size terminal_relay::size() const {
   return {size.ws_row, size.ws_col};
 }
 
-void terminal_relay::start(unique_fd pty_master) {
+void terminal_relay::start(unique_fd pty_master, std::function<void(std::string_view)> seen) {
   impl& self = *impl_;
+  self.seen = std::move(seen);
   if (self.reads && !self.raw_wanted) {
     // The caller's terminal shows what is typed in line mode; the one inside must not show it again.
     termios modes{};

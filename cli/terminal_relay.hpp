@@ -13,7 +13,9 @@
 #include <array>
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
+#include <functional>
 #include <memory>
+#include <string_view>
 
 #include "enclosure.hpp"
 #include "result.hpp"
@@ -35,7 +37,8 @@ class terminal_relay {
   ~terminal_relay();
 
   window_size size() const;  // of the caller's terminal
-  void start(unique_fd pty_master);
+  // `seen` gets what is printed, after it was passed on.
+  void start(unique_fd pty_master, std::function<void(std::string_view)> seen = {});
   void resized();  // tells the pty that the terminal's size has changed
   void pause();    // before this process stops
   void resume();   // after it goes on, perhaps in the background

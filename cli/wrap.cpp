@@ -8,6 +8,7 @@
 #include "sandbox_manager.hpp"
 #include "spec_options.hpp"
 #include "utf8.hpp"
+#include "violation_report.hpp"
 
 namespace ccbox {
 
@@ -59,12 +60,18 @@ int wrap_command(const words& arguments) {
       word_form::command);
   declare(parser, wanted);
   bool quiet = false;
+  std::optional<std::string> violations;
   parser.group("Output");
+  parser.value("--violations", violations, std::string(violations_modes),
+               "What the wrapped command tells of refused actions");
   parser.flag("-q,--quiet", quiet, "Print no warnings");
   declare(parser, config);
   parsed p = parse_or_report(parser, arguments, {{"COMMAND"}, true, "ccbox wrap -- make test"});
   if (p.finished) return p.exit_code;
 
+  if (violations && !violations_mode_from_name(*violations))
+    return report({error_code::invalid_argument, "--violations " + quoted(*violations) + ": no such choice",
+                   "none, summary, all or json"});
   const host_facts host = gather_host_facts();
   auto sandbox = build_request(wanted, host);
   if (!sandbox) return report(sandbox.error());
@@ -80,6 +87,7 @@ int wrap_command(const words& arguments) {
     again.insert(again.end(), {"--env", name});
   for (const auto& group : wanted.ticketing)
     again.insert(again.end(), {"--ticketing", group});
+  if (violations) again.insert(again.end(), {"--violations", *violations});
   (*context)->ticketing = wanted.ticketing;
   sandbox_manager manager((*context)->shared(), self, std::move(again));
   auto wrapped = manager.wrap(p.rest, sandbox->spec);

@@ -16,8 +16,8 @@ _ccbox() {
   fi
   case $command in
     help) mapfile -t COMPREPLY < <(compgen -W "$commands" -- "$current"); return ;;
-    run) options="$spec --json --quiet --pty $config" ;;
-    wrap) options="$spec $config --quiet" ;;
+    run) options="$spec --json --violations --quiet --pty $config" ;;
+    wrap) options="$spec $config --violations --quiet" ;;
     explain) options="$spec --all --json $config" ;;
     check) options="$spec --read --write --create --json $config" ;;
     probe | plugins | doctor) options="--json $config" ;;
@@ -61,6 +61,7 @@ _ccbox() {
     --mode) mapfile -t COMPREPLY < <(compgen -W "chat review plan orchestrate" -- "$current"); return ;;
     --backend) mapfile -t COMPREPLY < <(compgen -W "native none bubblewrap" -- "$current"); return ;;
     --pty) mapfile -t COMPREPLY < <(compgen -W "auto always never" -- "$current"); return ;;
+    --violations) mapfile -t COMPREPLY < <(compgen -W "none summary all json" -- "$current"); return ;;
     --env) mapfile -t COMPREPLY < <(compgen -A export -- "$current"); return ;;
     --without)
       mapfile -t COMPREPLY < <(compgen -W "fs_read_deny fs_write_deny fs_name_deny exec_deny net_proxy_only
