@@ -27,11 +27,17 @@ session_reports::session_reports(asio::any_io_executor strand, const policy& rul
 
 void session_reports::watch_with(const monitor_plugin* monitor, const plan& how) {
   if (!monitor) return;
+  {
+    // The plugins may have gone with whoever let go of the session.
+    const std::lock_guard lock(mutex_);
+    if (abandoned_) return;
+  }
   auto watch = monitor->open(rules_, how.enforced, how.denials > 0);
   if (!watch)
     return log_event(log_level::warn, "monitor_open",
                      {{"session", session_id_}, {"what", watch.error().what}});
   const std::lock_guard lock(mutex_);
+  if (abandoned_) return;
   monitor_ = std::move(*watch);
   output_too_ = !how.unconfined;
 }
@@ -125,6 +131,7 @@ void session_reports::abandon() noexcept {
   std::shared_ptr<monitor_watch> by;
   {
     const std::lock_guard lock(mutex_);
+    abandoned_ = true;
     by.swap(monitor_);
   }
   if (by) by->close();

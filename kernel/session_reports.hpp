@@ -64,6 +64,7 @@ class session_reports : public std::enable_shared_from_this<session_reports> {
   report_queue waiting_;
   mutable std::mutex mutex_;
   std::shared_ptr<monitor_watch> monitor_;  // under mutex_
+  bool abandoned_ = false;                  // under mutex_
   std::atomic<bool> output_too_ = false;
   std::atomic<bool> flushing_ = false;  // somebody is going to
   boost::asio::steady_timer pause_;     // strand

@@ -3,11 +3,11 @@
 namespace ccbox::violations {
 
 masked_paths::masked_paths(const plugin::monitor_request& request) : workdir_(request.workdir()) {
-  for (const auto& rule : request.rules()) {
-    if (rule.kind != CCBOX_KIND_READ_DENY || !request.is_enforced(rule) || rule.guest_path.empty()) continue;
-    if (!rule.has(CCBOX_RULE_EXISTS) || rule.has(CCBOX_RULE_GLOB)) continue;
+  request.each_rule([&](const plugin::rule& rule) {
+    if (rule.kind != CCBOX_KIND_READ_DENY || !request.is_enforced(rule) || rule.guest_path.empty()) return;
+    if (!rule.has(CCBOX_RULE_EXISTS) || rule.has(CCBOX_RULE_GLOB)) return;
     masks_.push_back({std::string(rule.guest_path), std::string(rule.path), std::string(rule.reason)});
-  }
+  });
 }
 
 const masked_paths::mask* masked_paths::find(std::string_view path) const {

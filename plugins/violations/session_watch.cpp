@@ -48,7 +48,13 @@ void session_watch::read(std::uint64_t exec_id, std::string_view line, plugin::m
   tally_.add({exec_id, 1, action, target, {}, json}, tally::clock::now(), sink);
 }
 
-std::uint32_t session_watch::flush(bool, plugin::monitor_sink& sink) {
+std::uint32_t session_watch::flush(bool last, plugin::monitor_sink& sink) {
+  if (last) {
+    // What a terminal still held when its command had ended.
+    for (auto& [exec_id, reader] : readers_)
+      reader.end([&, id = exec_id](std::string_view line) { read(id, line, sink); });
+    readers_.clear();
+  }
   tally_.flush(tally::clock::now(), sink);
   return 0;
 }

@@ -189,6 +189,17 @@ TEST_CASE("lines of two commands are not mixed, and a command's last line needs 
   CHECK(s.all[1].target == "/a");
 }
 
+TEST_CASE("what came after a command had ended is read at the end of the session, too") {
+  scene s(false);
+  s.watch->output(1, "", s.sink);
+  s.watch->output(1, "cat: /a: Permission denied", s.sink);
+  s.flush();
+  CHECK(s.all.empty());
+  s.watch->flush(true, s.sink);
+  REQUIRE(s.all.size() == 1);
+  CHECK(s.all[0].target == "/a");
+}
+
 TEST_CASE("a flood of complaints is read in part, and counted") {
   scene s(false);
   std::string lines;

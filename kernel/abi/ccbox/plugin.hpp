@@ -217,17 +217,15 @@ struct rule {
   bool has(std::uint32_t flag) const { return (flags & flag) == flag; }
 };
 
-inline std::vector<rule> read_rules(const ccbox_rule* table, std::size_t count, std::uint32_t stride) {
+inline void check_rules(const ccbox_rule* table, std::size_t count, std::uint32_t stride) {
   if (count > 0 && (!table || stride < rule_size_1_0))
     throw failure(CCBOX_INVALID, "the host's rule table has an impossible layout");
-  std::vector<rule> out;
-  out.reserve(count);
-  const auto* at = reinterpret_cast<const char*>(table);
-  for (std::size_t i = 0; i < count; ++i, at += stride) {
-    const auto one = read_struct<ccbox_rule>(at, stride);
-    out.push_back({i, one.kind, one.flags, one.bit, view(one.path), view(one.guest_path), view(one.reason)});
-  }
-  return out;
+}
+
+inline rule read_rule(const ccbox_rule* table, std::size_t index, std::uint32_t stride) {
+  const auto* at = reinterpret_cast<const char*>(table) + index * stride;
+  const auto one = read_struct<ccbox_rule>(at, stride);
+  return {index, one.kind, one.flags, one.bit, view(one.path), view(one.guest_path), view(one.reason)};
 }
 
 class plan_request {
@@ -237,7 +235,10 @@ class plan_request {
     if (!from || !CCBOX_HAS(from, ccbox_plan_request, init_path))
       throw failure(CCBOX_INVALID, "the host's plan request is smaller than version 1.0");
     raw_ = read_struct<ccbox_plan_request>(from, from->size);
-    rules_ = read_rules(raw_.rules, raw_.rule_count, raw_.rule_stride);
+    check_rules(raw_.rules, raw_.rule_count, raw_.rule_stride);
+    rules_.reserve(raw_.rule_count);
+    for (std::size_t i = 0; i < raw_.rule_count; ++i)
+      rules_.push_back(read_rule(raw_.rules, i, raw_.rule_stride));
   }
 
   const std::vector<rule>& rules() const { return rules_; }
@@ -424,10 +425,15 @@ class monitor_request {
     if (!from || !CCBOX_HAS(from, ccbox_monitor_request, workdir))
       throw failure(CCBOX_INVALID, "the host's monitor request is smaller than version 1.0");
     raw_ = read_struct<ccbox_monitor_request>(from, from->size);
-    rules_ = read_rules(raw_.rules, raw_.rule_count, raw_.rule_stride);
+    check_rules(raw_.rules, raw_.rule_count, raw_.rule_stride);
   }
 
-  const std::vector<rule>& rules() const { return rules_; }
+  // The rules, one after the other: most monitors need few of many.
+  template <class Each>
+  void each_rule(Each&& each) const {
+    for (std::size_t i = 0; i < raw_.rule_count; ++i)
+      each(read_rule(raw_.rules, i, raw_.rule_stride));
+  }
   // Rules of other bits are not applied.
   bool is_enforced(const rule& r) const { return (r.bit & ~raw_.enforced) == 0; }
   bool has(std::uint32_t flag) const { return (raw_.flags & flag) != 0; }
@@ -436,7 +442,6 @@ class monitor_request {
 
  private:
   ccbox_monitor_request raw_;
-  std::vector<rule> rules_;
 };
 
 // Where violations go. The texts are copied.

@@ -7,8 +7,9 @@ class smallest_watch : public ccbox::plugin::watch {
  public:
   explicit smallest_watch(const ccbox::plugin::monitor_request& request)
       : reads_lines_(!request.has(CCBOX_MONITOR_DENIALS_REPORTED)), secrets_(0) {
-    for (const auto& rule : request.rules())
+    request.each_rule([&](const ccbox::plugin::rule& rule) {
       secrets_ += rule.kind == CCBOX_KIND_READ_DENY && request.is_enforced(rule);
+    });
   }
 
   void denial(const ccbox::plugin::violation& denied, ccbox::plugin::monitor_sink& sink) override {
