@@ -40,7 +40,7 @@ T need(result<T> value) {
 struct inside {
   std::string name;
   std::vector<std::string> argv;  // a command follows
-  std::vector<double> ns = {};
+  std::vector<double> ns = {}, cpu_ms = {};
 };
 
 double quantile(std::vector<double> values, double part) {
@@ -48,40 +48,59 @@ double quantile(std::vector<double> values, double part) {
   return values[static_cast<std::size_t>(part * static_cast<double>(values.size() - 1) + 0.5)];
 }
 
-double run_once(const std::string& directory, const workload& work, const inside& peer) {
-  for (const auto& each : work.comes_to_be)
-    std::filesystem::remove_all(directory + "/" + each);
+sample run_inside(const std::string& directory, const inside& peer, const std::vector<std::string>& arguments,
+                  std::string& output) {
   auto argv = peer.argv;
   argv.push_back(directory + "/within");
-  argv.insert(argv.end(), work.arguments.begin(), work.arguments.end());
-  return std::atof(output_of(argv).c_str());
+  argv.insert(argv.end(), arguments.begin(), arguments.end());
+  return run_command(argv, output);
+}
+
+void run_once(const std::string& directory, const workload& work, inside& peer) {
+  for (const auto& each : work.comes_to_be)
+    std::filesystem::remove_all(directory + "/" + each);
+  std::string output;
+  const double all = run_inside(directory, peer, work.arguments, output).cpu_ms;
+  peer.ns.push_back(std::atof(output.c_str()));
+  // Of everything that takes part, the broker too; without what starting takes.
+  peer.cpu_ms.push_back(
+      work.prepared ? 0 : all - run_inside(directory, peer, {"run", ":", "0", "true"}, output).cpu_ms);
+}
+
+// Paired by round: what disturbs one round disturbs all.
+std::vector<double> ratios(const std::vector<double>& of, const std::vector<double>& to) {
+  std::vector<double> all;
+  for (std::size_t i = 0; i < of.size(); ++i)
+    all.push_back(of[i] / to[i]);
+  return all;
 }
 
 void measure(const std::string& directory, const workload& work, std::vector<inside>& peers, int rounds) {
   for (auto& peer : peers) {
-    peer.ns.clear();
     run_once(directory, work, peer);  // warm
+    peer.ns.clear();
+    peer.cpu_ms.clear();
   }
   for (int round = 0; round < rounds; ++round)
-    for (std::size_t i = 0; i < peers.size(); ++i) {
-      // Whoever is first in a round has what the round before has left behind.
-      auto& peer = peers[(i + static_cast<std::size_t>(round)) % peers.size()];
-      peer.ns.push_back(run_once(directory, work, peer));
-    }
+    // Whoever is first in a round has what the round before has left behind.
+    for (std::size_t i = 0; i < peers.size(); ++i)
+      run_once(directory, work, peers[(i + static_cast<std::size_t>(round)) % peers.size()]);
   double load = 0;
   ::getloadavg(&load, 1);
   const bool single = work.operations > 1;
   std::printf("\n%s: %s (%d rounds; load average %.1f", work.name.c_str(), work.title.c_str(), rounds, load);
   if (work.target > 0) std::printf("; target %.2fx", work.target);
-  std::printf(")\n  %-34s %12s %8s   %s\n", "", single ? "us a call" : "ms", "ratio", "quartiles");
+  std::printf(")\n  %-34s %12s %8s   %-12s   %s\n", "", single ? "us a call" : "ms", "ratio", "quartiles",
+              "of the fastest       processor");
   const double unit = single ? 1e3 * static_cast<double>(work.operations) : 1e6;
   for (const auto& peer : peers) {
-    // Paired by round: what disturbs one round disturbs all.
-    std::vector<double> ratios;
-    for (std::size_t i = 0; i < peer.ns.size(); ++i)
-      ratios.push_back(peer.ns[i] / peers[0].ns[i]);
-    std::printf("  %-34s %12.2f %7.2fx   %.2f - %.2f\n", peer.name.c_str(), quantile(peer.ns, 0.5) / unit,
-                quantile(ratios, 0.5), quantile(ratios, 0.25), quantile(ratios, 0.75));
+    const auto wall = ratios(peer.ns, peers[0].ns);
+    std::printf("  %-34s %12.2f %7.2fx   %5.2f - %-5.2f   %.2f / %.2f = %.2fx", peer.name.c_str(),
+                quantile(peer.ns, 0.5) / unit, quantile(wall, 0.5), quantile(wall, 0.25),
+                quantile(wall, 0.75), quantile(peer.ns, 0) / unit, quantile(peers[0].ns, 0) / unit,
+                quantile(peer.ns, 0) / quantile(peers[0].ns, 0));
+    if (!work.prepared) std::printf("   %.2fx", quantile(ratios(peer.cpu_ms, peers[0].cpu_ms), 0.5));
+    std::printf("\n");
   }
   std::fflush(stdout);
 }

@@ -70,14 +70,14 @@ sample run_command(const std::vector<std::string>& argv) {
   return took;
 }
 
-std::string output_of(const std::vector<std::string>& argv) {
+sample run_command(const std::vector<std::string>& argv, std::string& output) {
   const int file = ::memfd_create("output", MFD_CLOEXEC);
-  run(argv, file);
-  std::string text(4096, '\0');
-  const auto size = ::pread(file, text.data(), text.size(), 0);
+  const auto took = run(argv, file);
+  output.assign(4096, '\0');
+  const auto size = ::pread(file, output.data(), output.size(), 0);
   ::close(file);
-  text.resize(size < 0 ? 0 : static_cast<std::size_t>(size));
-  return text;
+  output.resize(size < 0 ? 0 : static_cast<std::size_t>(size));
+  return took;
 }
 
 sample time_call(const std::function<void()>& call) {

@@ -20,8 +20,8 @@ struct contender {
 
 // Runs argv (argv[0] searched in PATH) with stdio on /dev/null; exits with a message if it fails.
 sample run_command(const std::vector<std::string>& argv);
-// The same; what it writes to standard output.
-std::string output_of(const std::vector<std::string>& argv);
+// The same; `output` is what it writes to standard output.
+sample run_command(const std::vector<std::string>& argv, std::string& output);
 // A function in this process; CPU is not measured.
 sample time_call(const std::function<void()>& call);
 

@@ -17,7 +17,7 @@ constexpr int repository_files = 3500, archive_files = 10000, packages = 200, fi
 constexpr long many = 20000, some = 2000;
 
 workload calls(const std::string& kind, const std::string& title, double target, long count) {
-  return {kind, title, target, count, {"calls", kind, std::to_string(count)}, {"calls"}};
+  return {kind, title, target, count, {"calls", kind, std::to_string(count)}, {"calls"}, true};
 }
 
 workload command(const std::string& name, const std::string& title, double target,
@@ -28,7 +28,8 @@ workload command(const std::string& name, const std::string& title, double targe
           target,
           1,
           {"run", preparation, std::to_string(times), "/bin/sh", "-ec", line},
-          std::move(comes_to_be)};
+          std::move(comes_to_be),
+          preparation != ":"};
 }
 
 void need(bool done, const std::string& what) {
@@ -94,10 +95,10 @@ const std::vector<workload>& workloads() {
       calls("write-open", "open of an existing file for writing, close", 10, some),
       calls("unlink", "unlink", 0, some),
       calls("mkdir", "mkdir", 0, some),
+      calls("umask", "umask: the way to the broker and back", 0, many),
       command("compile", "cmake, ninja: a C project of 40 modules", 1.02, ":", 1,
               "cmake -G Ninja -S project -B build; ninja -C build", {"build"}),
-      command("status", "git status, 3,500 files, ten times", 1.03, "git -C tree status", 10,
-              "git -C tree status"),
+      command("status", "git status, 3,500 files, thirty times", 1.03, ":", 30, "git -C tree status"),
       command("grep", "grep -r, 3,500 files, ten times", 1.03, ":", 10, "! grep -r 'no such line' tree"),
       command("checkout", "git checkout of 3,500 files, there and back", 2, ":", 1,
               "git -C tree checkout -q two; git -C tree checkout -q one"),

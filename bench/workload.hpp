@@ -13,6 +13,8 @@ struct workload {
   long operations;                     // what the time is divided by for the table; 1: it is shown as a whole
   std::vector<std::string> arguments;  // of within.cpp
   std::vector<std::string> comes_to_be;  // directories to be removed, from outside, before each run
+  bool prepared;  // something is done before the clock starts: the processor time of the whole run says
+                  // nothing
 };
 
 const std::vector<workload>& workloads();
