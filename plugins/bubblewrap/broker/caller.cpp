@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdio>
+#include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
@@ -19,7 +19,7 @@ namespace ccbox::bubblewrap {
 
 namespace {
 
-constexpr std::size_t page_bytes = 4096;
+constexpr std::size_t page_bytes = 4096, usual_bytes = 256;
 
 std::int64_t now_ms() {
   timespec now;
@@ -65,8 +65,10 @@ int caller::read_path(std::uint64_t address, std::string& path) const {
   std::array<char, PATH_MAX> text;
   std::size_t size = 0;
   while (size < text.size()) {
-    // Never over the edge of a page: what ends before an unmapped one is a string all the same.
-    const auto most = std::min<std::size_t>(page_bytes - (address + size) % page_bytes, text.size() - size);
+    // Never over the edge of a page: what ends before an unmapped one is a string all the same. Few paths are
+    // as long as a page, so the first piece is a short one.
+    const auto most = std::min({page_bytes - (address + size) % page_bytes, text.size() - size,
+                                size == 0 ? usual_bytes : text.size()});
     if (read_bytes(address + size, text.data() + size, most) != 0) return EFAULT;
     if (const void* end = std::memchr(text.data() + size, '\0', most)) {
       path.assign(text.data(), static_cast<std::size_t>(static_cast<const char*>(end) - text.data()));
@@ -86,8 +88,8 @@ descriptor caller::descriptor_number(int number) const {
     errno = EBADF;
     return descriptor();
   }
-  std::array<char, 16> link;
-  std::snprintf(link.data(), link.size(), "fd/%d", number);
+  std::array<char, 16> link{'f', 'd', '/'};
+  std::to_chars(link.data() + 3, link.data() + link.size() - 1, number);
   auto found = proc_.follow(task_, link.data());
   if (!found && errno == EACCES) found = taken_from(task_, number);
   if (!found) errno = EBADF;

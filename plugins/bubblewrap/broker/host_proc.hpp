@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <unordered_set>
 
@@ -29,6 +30,9 @@ class host_proc {
   // Empty: it has none that fits into 4 KiB. Not beginning with a slash: it lies on none of the enclosure's
   // mounts, so it is not the broker's to act on, however the caller came by it; or it is no file, but a pipe.
   std::string path_of(int fd) const;
+  // The same for a directory, a mount that has come since among the enclosure's; nothing: it is none. The
+  // calling thread's working directory is another one afterwards.
+  std::optional<std::string> path_of_directory(int fd) const;
   // `fd` as a path relative to own_descriptors(), for calls that want a name to follow.
   int own_descriptors() const { return own_descriptors_.get(); }
 

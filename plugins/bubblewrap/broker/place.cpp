@@ -74,6 +74,14 @@ proc_link look_at_proc_link(const caller& who, int directory, std::string_view n
   return object ? proc_link::object : proc_link::foreign;
 }
 
+// A descriptor that the caller names may be of anything.
+outcome say_where(const caller& who, place& found) {
+  auto path = who.proc().path_of_directory(found.parent.get());
+  if (!path) return outcome::failure(ENOTDIR);
+  found.directory = *std::move(path);
+  return {};
+}
+
 }  // namespace
 
 bool path_resolver::is_open(std::string_view directory) const {
@@ -97,9 +105,6 @@ outcome path_resolver::parent(const caller& who, const path_argument& argument, 
     base = who.base(argument.directory_fd);
     if (!base) return outcome::failure(errno);
     if (directory.empty()) {
-      struct stat status;
-      if (argument.directory_fd != AT_FDCWD && ::fstat(base.get(), &status) == 0 && !S_ISDIR(status.st_mode))
-        return outcome::failure(ENOTDIR);
       found = std::move(base);
       return {};
     }
@@ -178,8 +183,7 @@ outcome path_resolver::locate(const caller& who, const path_argument& argument, 
   if (found.name == "." || found.name == "..") return outcome::kernel();
   const auto step = parent(who, argument, std::string_view(path).substr(0, name_at), found.parent);
   if (!step.is_done()) return step;
-  found.directory = who.proc().path_of(found.parent.get());
-  return {};
+  return say_where(who, found);
 }
 
 outcome path_resolver::locate_directory(const caller& who, const path_argument& argument,
@@ -187,8 +191,7 @@ outcome path_resolver::locate_directory(const caller& who, const path_argument& 
   if (argument.path.empty()) return outcome::failure(ENOENT);
   const auto step = parent(who, argument, argument.path, found.parent);
   if (!step.is_done()) return step;
-  found.directory = who.proc().path_of(found.parent.get());
-  return {};
+  return say_where(who, found);
 }
 
 outcome path_resolver::follow(const place& found, path_argument& argument) const {

@@ -26,6 +26,7 @@ constexpr long allowed[] = {
     SYS_ioctl, SYS_process_vm_readv, SYS_openat, SYS_readlinkat, SYS_close, SYS_fcntl, SYS_openat2,
     SYS_renameat2, SYS_unlinkat, SYS_mkdirat, SYS_newfstatat, SYS_fstat, SYS_statx, SYS_umask, SYS_read,
     SYS_linkat, SYS_symlinkat, SYS_mknodat, SYS_getdents64, SYS_ftruncate, SYS_fstatfs, SYS_lseek, SYS_write,
+    SYS_fchdir, SYS_getcwd,           // asking where a directory is
     SYS_fchmod,                       // of configuration that it has checked
     SYS_sendto,                       // on the socket that it has
     SYS_pidfd_open, SYS_pidfd_getfd,  // of callers whose /proc/N/fd is closed
