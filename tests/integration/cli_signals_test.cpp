@@ -138,7 +138,8 @@ TEST_CASE("a reader that takes nothing holds up neither a signal nor the wall ti
   const auto stalled = [&](const std::string& text) {
     return run({"bash", "-c", "rm -f fifo ready; mkfifo fifo; exec 9<>fifo; " + text}, how);
   };
-  const std::string start = "$ccbox $options -- sh -c 'touch ready; exec yes' > fifo 2> messages & ";
+  const std::string start =
+      "$ccbox $options -- sh -c 'head -c 100000 /dev/zero; touch ready; exec yes' > fifo 2> messages & ";
   const std::string full = "until test -e ready; do sleep 0.05; done; ";
   for (const std::string options : {"--json", "--json --timeout 1000"}) {
     CAPTURE(options);

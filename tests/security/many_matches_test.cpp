@@ -54,6 +54,7 @@ TEST_CASE("thousands of protected files in deep directories stay what they are, 
   fill(work);
   run_options options;
   options.cwd = work.path();
+  options.limit = milliseconds(120000);
   const auto enclosed = run({ccbox_program(), "run", "--quiet", "--", "bash", "-c", attempts}, options);
   CHECK(enclosed.code == 0);
   CHECK(enclosed.err == "");
@@ -71,6 +72,7 @@ TEST_CASE("without name rules, more of them than can be mounted are refused with
     work.write(place(i) + "/.env", "");
   run_options options;
   options.cwd = work.path();
+  options.limit = milliseconds(120000);
   const auto refused =
       run({ccbox_program(), "run", "--quiet", "--without", "fs_name_deny", "--", "true"}, options);
   CHECK(refused.code == 125);
