@@ -31,10 +31,14 @@ constexpr auto end_of_stream_grace = 1s;  // between the end of the channel and 
 constexpr std::size_t most_denial_bytes = 32 << 10;
 constexpr auto shutdown_margin = 1s;  // beyond the grace that init was told
 
-// Built while the launcher starts, and once.
-const result<std::string>& base_filter() {
-  static const result<std::string> filter = build_base_filter(filter_architecture::native, ::geteuid() == 0);
-  return filter;
+// Built while the launcher starts, and once. `floored`: a broker does for the commands what creates.
+const result<std::string>& base_filter(bool floored) {
+  if (floored || ::geteuid() != 0) {
+    static const result<std::string> whole = build_base_filter(filter_architecture::native, false);
+    return whole;
+  }
+  static const result<std::string> without_openat2 = build_base_filter(filter_architecture::native, true);
+  return without_openat2;
 }
 
 struct listen_request {
@@ -306,7 +310,7 @@ asio::awaitable<result<std::unique_ptr<enclosure>>> enclosure::start(
   if (p.unconfined) {
     setup.flags = init::setup_unconfined;
   } else {
-    const auto& filter = base_filter();
+    const auto& filter = base_filter(has_floor(p));
     if (!filter) co_return filter.error();
     setup.filter = *filter;
   }

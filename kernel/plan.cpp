@@ -16,6 +16,11 @@ boost::json::string text_of(const std::string& bytes) {
 
 }  // namespace
 
+bool has_floor(const plan& p) {
+  const auto& words = p.argv;
+  return words.size() > 4 && words[words.size() - 4] == "--floor" && words[words.size() - 2] == "--broker";
+}
+
 boost::json::value to_json(const plan& p) {
   boost::json::array argv, env, files, paths, enforced, layers;
   for (const auto& argument : p.argv)

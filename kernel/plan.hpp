@@ -43,6 +43,9 @@ struct plan {
   bool unconfined = false;
 };
 
+// Does ccbox-init lay a floor (ccbox/floor.hpp), over which a broker acts for the commands?
+bool has_floor(const plan& p);
+
 boost::json::value to_json(const plan& p);
 
 }  // namespace ccbox

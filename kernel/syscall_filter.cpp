@@ -66,7 +66,7 @@ constexpr std::uint32_t linux32 = PER_LINUX32, uname26 = UNAME26, no_randomize =
 
 // Those with conditions come first, frequent ones before others: they run the program on every call, whereas
 // the kernel remembers which system calls it allows whatever their arguments.
-std::vector<rule> rules(bool root_caller) {
+std::vector<rule> rules(bool without_openat2) {
   std::vector<rule> all{
       {"openat", EPERM, {any_bit(2, creating), any_bit(3, set_user_id)}},
       {"open", EPERM, {any_bit(1, creating), any_bit(2, set_user_id)}},
@@ -152,7 +152,7 @@ std::vector<rule> rules(bool root_caller) {
       {"lookup_dcookie", EPERM},
       {"uselib", EPERM},
   };
-  if (root_caller) all.push_back({"openat2", ENOSYS});
+  if (without_openat2) all.push_back({"openat2", ENOSYS});
   return all;
 }
 
@@ -227,7 +227,7 @@ result<std::optional<std::uint32_t>> number_of(const rule& r, const target& on) 
 
 }  // namespace
 
-result<std::string> build_base_filter(filter_architecture arch, bool root_caller) {
+result<std::string> build_base_filter(filter_architecture arch, bool without_openat2) {
   const auto on = resolve(arch);
   if (!on)
     return error{
@@ -239,7 +239,7 @@ result<std::string> build_base_filter(filter_architecture arch, bool root_caller
       load(offsetof(seccomp_data, nr)),   jump(BPF_JGE, first_x32_number, 0, 2),
       jump(BPF_JEQ, no_syscall, 1, 0),    refuse(ENOSYS),
   };
-  const auto all = rules(root_caller);
+  const auto all = rules(without_openat2);
   for (std::size_t i = 0; i < all.size();) {
     const auto number = number_of(all[i], *on);
     if (!number) return number.error();

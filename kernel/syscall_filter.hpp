@@ -21,8 +21,8 @@ namespace ccbox {
 enum class filter_architecture { native, x86_64, aarch64 };
 
 // struct sock_filter[] as bytes.
-// `root_caller`: openat2 answers ENOSYS too, because its mode (set-user-id) is in memory where no filter can
-// look.
-result<std::string> build_base_filter(filter_architecture arch, bool root_caller);
+// `without_openat2`: that answers ENOSYS too, because its mode (set-user-id) is in memory where no filter can
+// look. For a root caller, unless somebody who can look does the call for it (ccbox/floor.hpp).
+result<std::string> build_base_filter(filter_architecture arch, bool without_openat2);
 
 }  // namespace ccbox

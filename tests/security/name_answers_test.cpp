@@ -200,7 +200,10 @@ const std::vector<question> questions = {
     {"printf a >x", "open x O_PATH|O_CREAT|O_TRUNC|O_WRONLY 0644 ; look x"},
     {"", "mknod x S_IFDIR|0755 0"},
     {"", "mknod x 0170644 0"},
-    // openat2, where there is one.
+};
+
+// Compared with no enclosure at all: without a broker there is no openat2 for root.
+const std::vector<question> questions_with_openat2 = {
     {"", "openat2 AT x how:O_CREAT|O_WRONLY,0640,0 24 ; look x"},
     {"", "f=openat2 AT x how:O_CREAT|O_RDWR|O_APPEND|O_CLOEXEC,0644,RESOLVE_BENEATH 24 ; flags $f"},
     {"", "openat2 AT ../x how:O_CREAT|O_WRONLY,0644,RESOLVE_BENEATH 24"},
@@ -251,13 +254,8 @@ const std::vector<closed_way> closed_ways = {
     {"0x40000053 .env 0755", ENOSYS},  // x32: mkdir
 };
 
-}  // namespace
-
-TEST_CASE("calls that no rule is about end as they do without a broker, errno and file and all") {
-  std::vector<table_row> rows;
-  for (const auto& each : questions)
-    rows.push_back({each.setup, each.action});
-  const enclosed_table with(rows, {}), without(rows, without_names);
+void have_the_same_answer(const std::vector<table_row>& rows, const std::vector<std::string>& there) {
+  const enclosed_table with(rows, {}), without(rows, there);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     CAPTURE(rows[i].setup);
     CAPTURE(rows[i].action);
@@ -265,6 +263,33 @@ TEST_CASE("calls that no rule is about end as they do without a broker, errno an
     CHECK(with[i].error == without[i].error);
     CHECK(with[i].observed == without[i].observed);
   }
+}
+
+}  // namespace
+
+TEST_CASE("calls that no rule is about end as they do without a broker, errno and file and all") {
+  std::vector<table_row> rows;
+  for (const auto& each : questions)
+    rows.push_back({each.setup, each.action});
+  have_the_same_answer(rows, without_names);
+}
+
+TEST_CASE("openat2 ends as it does outside of any enclosure, for root too") {
+  std::vector<table_row> rows;
+  for (const auto& each : questions_with_openat2)
+    rows.push_back({each.setup, each.action});
+  have_the_same_answer(rows, {"--backend", "none"});
+}
+
+TEST_CASE("openat2 makes no file set-user-id where it stays, and is there without name rules but for root") {
+  const enclosed_table with({{"", "openat2 AT x how:O_CREAT|O_WRONLY,04755,0 24"},
+                             {"", "openat2 AT . how:O_TMPFILE|O_WRONLY,04755,0 24"}},
+                            {});
+  CHECK(with[0].error == EPERM);
+  CHECK(with.holds(0, "!x"));
+  CHECK(with[1].error == EPERM);
+  const enclosed_table without({{"", "openat2 AT x how:O_CREAT|O_WRONLY,0755,0 24"}}, without_names);
+  CHECK(without[0].error == (::geteuid() == 0 ? ENOSYS : 0));
 }
 
 TEST_CASE("ways that lead past the broker are closed") {
@@ -277,6 +302,36 @@ TEST_CASE("ways that lead past the broker are closed") {
     CHECK(inside[i].error == closed_ways[i].refused);
     CHECK(inside.holds(i, "!.env"));
   }
+}
+
+TEST_CASE("a file for which the caller has no descriptor left is not made, and what was there stays") {
+  const temporary_directory work;
+  work.write("old", "old");
+  const std::string script = R"(
+import errno, os, resource
+os.mkdir('r'); os.mkdir('r/.git')
+spare = [os.dup(1) for _ in range(8)]
+resource.setrlimit(resource.RLIMIT_NOFILE, (spare[-1] + 1, spare[-1] + 1))
+def refused(path, flags):
+  try:
+    os.open(path, flags, 0o600)
+  except OSError as e:
+    assert e.errno == errno.EMFILE, e
+    return
+  raise SystemExit('not refused: ' + path)
+for flags in os.O_CREAT | os.O_WRONLY, os.O_CREAT | os.O_EXCL | os.O_RDWR, os.O_CREAT | os.O_TRUNC | os.O_WRONLY:
+  refused('new', flags)
+  refused('r/.git/config', flags)
+  assert not os.path.exists('new') and not os.path.exists('r/.git/config')
+refused('old', os.O_CREAT | os.O_WRONLY)
+refused('.', os.O_TMPFILE | os.O_WRONLY)
+assert os.path.getsize('old') == 3
+os.close(spare[0])
+os.close(os.open('new', os.O_CREAT | os.O_WRONLY, 0o600))
+)";
+  const auto result = run(run_attempts(work.path(), {}, {"python3", "-c", script}));
+  CHECK_MESSAGE(result.code == 0, result.err);
+  CHECK(exists(work / "new"));
 }
 
 TEST_CASE("a directory of the host that is handed in as standard input cannot be written to") {

@@ -26,6 +26,17 @@ TEST_CASE("a plan has a JSON form that shows everything in it") {
     "identityUserns": true, "unconfined": false})"));
 }
 
+TEST_CASE("a plan has a floor if its last words say so to ccbox-init") {
+  plan p;
+  CHECK_FALSE(has_floor(p));
+  p.argv = {"/usr/bin/bwrap", "--", "/proc/self/fd/4", "--channel", "3"};
+  CHECK_FALSE(has_floor(p));
+  p.argv.insert(p.argv.end(), {"--floor", "6", "--broker", "5"});
+  CHECK(has_floor(p));
+  p.argv.push_back("--more");
+  CHECK_FALSE(has_floor(p));
+}
+
 TEST_CASE("bytes that are no UTF-8 are shown escaped, so that the JSON stays JSON") {
   plan p;
   p.argv = {"/bin/\xff"};

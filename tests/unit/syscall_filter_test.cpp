@@ -26,8 +26,8 @@ constexpr std::uint32_t x32_bit = 0x40000000;
 
 using arguments = std::array<std::uint64_t, 6>;
 
-bpf_program program(filter_architecture arch, bool root_caller = false) {
-  const auto bytes = build_base_filter(arch, root_caller);
+bpf_program program(filter_architecture arch, bool without_openat2 = false) {
+  const auto bytes = build_base_filter(arch, without_openat2);
   REQUIRE(bytes.has_value());
   return bpf_program::from_bytes(*bytes);
 }
@@ -218,7 +218,7 @@ TEST_CASE("the number -1, by which a tracer outside skips a call, is the kernel'
   CHECK(on_aarch64(0xffffffff) == allowed);
 }
 
-TEST_CASE("openat2 exists for ordinary users and not for root, whose set-user-id files would be root's") {
+TEST_CASE("openat2 exists but for root without a broker, whose set-user-id files would be root's") {
   for (const auto arch : {filter_architecture::x86_64, filter_architecture::aarch64}) {
     const auto token = arch == filter_architecture::x86_64 ? AUDIT_ARCH_X86_64 : AUDIT_ARCH_AARCH64;
     CHECK(run(program(arch, false), token, 437).action == allowed);
@@ -226,7 +226,7 @@ TEST_CASE("openat2 exists for ordinary users and not for root, whose set-user-id
   }
 }
 
-TEST_CASE("a root caller's filter differs in openat2 alone") {
+TEST_CASE("the filter for root without a broker differs in openat2 alone") {
   const auto plain = program(filter_architecture::x86_64, false),
              root = program(filter_architecture::x86_64, true);
   for (std::uint32_t number = 0; number <= 600; ++number) {

@@ -54,18 +54,12 @@ void listener::return_error(std::uint64_t id, int error_number) const {
   answer({id, 0, -error_number, 0});
 }
 
-void listener::return_descriptor(std::uint64_t id, descriptor fd, bool close_on_exec) const {
+int listener::put_descriptor(std::uint64_t id, int fd, bool close_on_exec) const {
   seccomp_notif_addfd placed{};
   placed.id = id;
-  placed.srcfd = static_cast<__u32>(fd.get());
+  placed.srcfd = static_cast<__u32>(fd);
   placed.newfd_flags = close_on_exec ? O_CLOEXEC : 0;
-  const int number = ::ioctl(fd_.get(), SECCOMP_IOCTL_NOTIF_ADDFD, &placed);
-  const int failure = errno;
-  fd.close();
-  if (number >= 0)
-    return_value(id, number);
-  else
-    return_error(id, failure);
+  return ::ioctl(fd_.get(), SECCOMP_IOCTL_NOTIF_ADDFD, &placed);
 }
 
 bool listener::still_waits(std::uint64_t id) const {

@@ -20,10 +20,10 @@ class listener {
   void let_the_kernel_do(std::uint64_t id) const;
   void return_value(std::uint64_t id, std::int64_t value) const;
   void return_error(std::uint64_t id, int error_number) const;
-  // Puts `fd` into the caller's table and returns its number there; the broker's own is closed before the
-  // caller goes on. (With SECCOMP_ADDFD_FLAG_SEND it would go on first, and executing what it has just
-  // written fail with ETXTBSY now and then.)
-  void return_descriptor(std::uint64_t id, descriptor fd, bool close_on_exec) const;
+  // Puts `fd` into the caller's table, and tells its number there; negative: errno says why not. The answer
+  // is still to be given, after the broker has closed its own. (With SECCOMP_ADDFD_FLAG_SEND the caller
+  // would go on first, and executing what it has just written fail with ETXTBSY now and then.)
+  int put_descriptor(std::uint64_t id, int fd, bool close_on_exec) const;
   bool still_waits(std::uint64_t id) const;
 
  private:

@@ -76,7 +76,7 @@ bool is_fifo(const place& at) {
 
 // Where a rule forbids the name: nothing of it is made or written, what is there may be read.
 outcome open_forbidden(desk& at, const caller& who, const open_request& asked, const place& in,
-                       const name_rule& rule, int& flags) {
+                       const name_rule& rule, int& flags, bool& made) {
   const bool creates = (asked.flags & O_CREAT) != 0;
   const bool is_there = exists(in);
   if (is_there && creates && (asked.flags & O_EXCL)) return outcome::failure(EEXIST);
@@ -92,9 +92,10 @@ outcome open_forbidden(desk& at, const caller& who, const open_request& asked, c
   if (!is_there && rule.when == name_rule::condition::git_config) {
     // libgit2 begins with an empty file. That runs nothing, and what reads only stays empty.
     at.take_umask_of(who);
-    const descriptor made(::openat(in.parent.get(), in.name.c_str(),
-                                   O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, asked.mode));
-    if (!made) return outcome::failure(errno);
+    const descriptor empty(::openat(in.parent.get(), in.name.c_str(),
+                                    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, asked.mode));
+    if (!empty) return outcome::failure(errno);
+    made = true;
     flags &= ~(O_ACCMODE | O_CREAT | O_EXCL | O_TRUNC);
     return {};
   }
@@ -103,10 +104,8 @@ outcome open_forbidden(desk& at, const caller& who, const open_request& asked, c
 
 }  // namespace
 
-outcome open_file(desk& at, const caller& who, open_request asked, descriptor& opened,
-                  bool& waits_for_reader) {
-  waits_for_reader = false;
-  if (asked.flags & unnamed) return open_unnamed(at, who, asked, opened);
+outcome open_file(desk& at, const caller& who, open_request asked, opened_file& opened) {
+  if (asked.flags & unnamed) return open_unnamed(at, who, asked, opened.file);
   const bool exclusive = (asked.flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL);
   const bool follows = !exclusive && (asked.flags & O_NOFOLLOW) == 0;
   for (int links = 0; links <= most_links; ++links) {
@@ -118,34 +117,59 @@ outcome open_file(desk& at, const caller& who, open_request asked, descriptor& o
       // The kernel says what limits of openat2's mean for such a link.
       if (asked.where.resolve != 0) return outcome::kernel();
       if (const int number = at.paths.own_descriptor(who, in); number >= 0)
-        return reopen(at, who, asked, number, opened);
+        return reopen(at, who, asked, number, opened.file);
       // A link from there may lead to where names are guarded.
       if (!follows || !at.paths.follow(in, asked.where).is_done()) return outcome::kernel();
       continue;
     }
     int flags = asked.flags;
+    bool made = false;
     const auto* rule = at.forbids(in);
     if (!rule) rule = guarded_by_git(at, in, making::file);
     if (rule) {
-      step = open_forbidden(at, who, asked, in, *rule, flags);
+      step = open_forbidden(at, who, asked, in, *rule, flags, made);
       if (!step.is_done()) return step;
     }
-    if (flags & O_CREAT) at.take_umask_of(who);
-    // What is made is a regular file; what is there may be a FIFO or a device, and nothing may make us wait.
-    const int extra = O_NOFOLLOW | O_NOCTTY | O_CLOEXEC | (exclusive ? 0 : O_NONBLOCK);
-    opened = descriptor(::openat(in.parent.get(), in.name.c_str(), flags | extra, asked.mode));
-    if (opened) return exclusive ? outcome() : settle(asked, opened);
+    constexpr int always = O_NOFOLLOW | O_NOCTTY | O_CLOEXEC;
+    if (flags & O_CREAT) {
+      // As if nothing were there, at first: so it is known what has been made.
+      at.take_umask_of(who);
+      opened.file =
+          descriptor(::openat(in.parent.get(), in.name.c_str(), flags | always | O_EXCL, asked.mode));
+      made = made || opened.file;
+      if (!opened.file && (exclusive || errno != EEXIST)) return outcome::failure(errno);
+    }
+    if (!opened.file) {
+      // It may be a FIFO or a device, and nothing may make us wait.
+      opened.file =
+          descriptor(::openat(in.parent.get(), in.name.c_str(), flags | always | O_NONBLOCK, asked.mode));
+      if (opened.file) settle(asked, opened.file);
+    }
+    if (opened.file) {
+      if (made) opened.made = std::move(in);
+      return {};
+    }
     const int failure = errno;
     if (failure == ELOOP && follows) {
       step = at.paths.follow(in, asked.where);
       if (!step.is_done()) return step;
       continue;
     }
-    waits_for_reader =
+    opened.waits_for_reader =
         failure == ENXIO && (asked.flags & (O_ACCMODE | O_NONBLOCK)) == O_WRONLY && is_fifo(in);
     return outcome::failure(failure);
   }
   return outcome::failure(ELOOP);
+}
+
+void take_back(const opened_file& opened) {
+  if (!opened.made.parent) return;
+  struct stat ours, there;
+  const auto& in = opened.made;
+  if (::fstat(opened.file.get(), &ours) == 0 &&
+      ::fstatat(in.parent.get(), in.name.c_str(), &there, AT_SYMLINK_NOFOLLOW) == 0 &&
+      ours.st_ino == there.st_ino && ours.st_dev == there.st_dev)
+    ::unlinkat(in.parent.get(), in.name.c_str(), 0);
 }
 
 outcome truncate_file(desk& at, const caller& who, path_argument where, off_t length) {
@@ -153,12 +177,11 @@ outcome truncate_file(desk& at, const caller& who, path_argument where, off_t le
   open_request asked;
   asked.where = std::move(where);
   asked.flags = O_WRONLY | O_NONBLOCK;
-  descriptor opened;
-  bool is_unread_fifo = false;
-  const auto step = open_file(at, who, std::move(asked), opened, is_unread_fifo);
+  opened_file opened;
+  const auto step = open_file(at, who, std::move(asked), opened);
   if (step.what == outcome::kind::failed && step.error_number == ENXIO) return outcome::failure(EINVAL);
   if (!step.is_done()) return step;
-  return ::ftruncate(opened.get(), length) == 0 ? outcome() : outcome::failure(errno);
+  return ::ftruncate(opened.file.get(), length) == 0 ? outcome() : outcome::failure(errno);
 }
 
 }  // namespace ccbox::bubblewrap

@@ -11,9 +11,17 @@ struct open_request {
   mode_t mode = 0;
 };
 
-// Done: `opened` is the file. With `waits_for_reader`, it is a FIFO that nobody reads yet: to be asked again.
-outcome open_file(desk& at, const caller& who, open_request asked, descriptor& opened,
-                  bool& waits_for_reader);
+struct opened_file {
+  descriptor file;
+  // Where it has been made just now: parent and name. Not open: it was there.
+  place made;
+  bool waits_for_reader = false;  // it is a FIFO that nobody reads yet: to be asked again
+};
+
+// Done: `opened` is the file.
+outcome open_file(desk& at, const caller& who, open_request asked, opened_file& opened);
+// The caller cannot take the file: what has been made for it goes again.
+void take_back(const opened_file& opened);
 
 outcome truncate_file(desk& at, const caller& who, path_argument where, off_t length);
 

@@ -89,19 +89,26 @@ void worker::answer(std::uint64_t id, const outcome& with) const {
 }
 
 bool worker::open(const seccomp_notif& call, const caller& who, open_request asked) {
-  descriptor opened;
-  bool waits_for_reader = false;
-  const auto result = open_file(desk_, who, asked, opened, waits_for_reader);
-  if (waits_for_reader && parked_.size() < most_parked) {
+  opened_file opened;
+  const auto result = open_file(desk_, who, asked, opened);
+  if (opened.waits_for_reader && parked_.size() < most_parked) {
     asked.flags &= ~O_CREAT;  // it is there
     parked_.push_back({call.id, who.task(), std::move(asked)});
     parked_something_.notify_one();
     return false;
   }
-  if (result.is_done())
-    calls_.return_descriptor(call.id, std::move(opened), (asked.flags & O_CLOEXEC) != 0);
-  else
+  if (!result.is_done()) {
     answer(call.id, result);
+    return true;
+  }
+  const int number = calls_.put_descriptor(call.id, opened.file.get(), (asked.flags & O_CLOEXEC) != 0);
+  const int failure = errno;
+  if (number < 0) take_back(opened);
+  opened.file.close();
+  if (number < 0)
+    calls_.return_error(call.id, failure);
+  else
+    calls_.return_value(call.id, number);
   return true;
 }
 
