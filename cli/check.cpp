@@ -17,13 +17,49 @@ const char* yes_or_no(bool value) {
   return value ? "yes" : "no";
 }
 
+const char* answer_word(path_operation::verdict verdict) {
+  switch (verdict) {
+    case path_operation::verdict::succeed:
+      return "yes";
+    case path_operation::verdict::depend:
+      return "depends";
+    case path_operation::verdict::fail:
+      break;
+  }
+  return "no";
+}
+
+// Which layer holds a rule, by the plan of the backend that would serve the launch.
+struct enforcement {
+  std::vector<std::string> layers;
+  std::string nobody;  // why there is no such plan
+
+  std::string of(std::size_t rule) const {
+    if (!nobody.empty()) return "nobody: " + nobody;
+    return rule < layers.size() && !layers[rule].empty() ? layers[rule] : "nobody";
+  }
+};
+
+enforcement find_layers(const config_options& config, const host_facts& host, const policy& rules) {
+  if (rules.backend_request == "none") return {};
+  const auto context = load_context(config, CCBOX_PROBE_QUICK, host, plugin_choice::needed);
+  if (!context) return {{}, context.error().what};
+  auto chosen = (*context)->plugins->select_backend(rules.backend_request);
+  if (!chosen) return {{}, chosen.error().what};
+  auto made = (*chosen)->make_plan(rules, (*context)->parts.init);
+  if (!made) return {{}, made.error().what};
+  return {std::move(made->layers), {}};
+}
+
 std::string describe(const rule& r) {
   std::string text = std::string(to_string(r.kind));
   if (r.kind == rule_kind::mount) text += r.read_only ? " (read-only)" : " (read-write)";
+  if (r.condition != name_condition::none) text += " (vetted: " + std::string(to_string(r.condition)) + ")";
   return text + " " + quoted(r.path) + ": " + printable(r.reason);
 }
 
-void print_text(const policy& rules, const std::string& path, const path_answer& answer) {
+void print_text(const policy& rules, const std::string& path, const path_answer& answer,
+                const enforcement& by) {
   std::string text = quoted(path) + "\n";
   text += aligned({{"visible", yes_or_no(answer.visible)},
                    {"readable", yes_or_no(answer.readable)},
@@ -32,18 +68,36 @@ void print_text(const policy& rules, const std::string& path, const path_answer&
                    {"because", printable(answer.explanation)}},
                   "  ");
   for (const std::size_t index : answer.deciding_rules)
-    text += "  rule " + describe(rules.rules.at(index)) + "\n";
+    text += "  rule " + describe(rules.rules.at(index)) + " (" + printable(by.of(index)) + ")\n";
+  std::vector<std::vector<std::string>> rows;
+  for (const path_operation& each : answer.operations) {
+    std::string why = printable(each.why);
+    if (each.rule) why += (why.empty() ? "" : "; ") + printable(by.of(*each.rule));
+    rows.push_back({std::string(each.name), answer_word(each.may), why});
+  }
+  if (!rows.empty()) text += "  what comes of it:\n" + aligned(rows, "    ");
   print(text);
 }
 
-json::value to_json(const policy& rules, const std::string& path, const path_answer& answer) {
-  json::array deciding;
+json::value to_json(const policy& rules, const std::string& path, const path_answer& answer,
+                    const enforcement& by) {
+  json::array deciding, operations;
+  for (const path_operation& each : answer.operations) {
+    json::object one{{"operation", each.name}, {"answer", answer_word(each.may)}, {"why", each.why}};
+    if (each.rule) {
+      one["rule"] = rules.rules.at(*each.rule).path;
+      one["reason"] = rules.rules.at(*each.rule).reason;
+      one["enforcedBy"] = by.of(*each.rule);
+    }
+    operations.push_back(std::move(one));
+  }
   for (const std::size_t index : answer.deciding_rules) {
     const rule& r = rules.rules.at(index);
     deciding.push_back(json::object{{"kind", to_string(r.kind)},
                                     {"path", r.path},
                                     {"readOnly", r.read_only},
                                     {"origin", to_string(r.origin)},
+                                    {"condition", to_string(r.condition)},
                                     {"reason", r.reason}});
   }
   return json::object{{"path", path},
@@ -52,7 +106,8 @@ json::value to_json(const policy& rules, const std::string& path, const path_ans
                       {"writable", answer.writable},
                       {"creatable", answer.creatable},
                       {"explanation", answer.explanation},
-                      {"rules", std::move(deciding)}};
+                      {"rules", std::move(deciding)},
+                      {"operations", std::move(operations)}};
 }
 
 constexpr const char* path_summary =
@@ -125,10 +180,11 @@ int check_command(const words& arguments) {
   if (!compiled) return report(sandbox->origins.translated(compiled.error()));
 
   const path_answer answer = check_path(*compiled, *path);
+  const auto by = find_layers(config, host, *compiled);
   if (as_json)
-    print_json(to_json(*compiled, *path, answer));
+    print_json(to_json(*compiled, *path, answer, by));
   else
-    print_text(*compiled, *path, answer);
+    print_text(*compiled, *path, answer, by);
   const bool granted =
       (!read || answer.readable) && (!write || answer.writable) && (!create || answer.creatable);
   return granted ? 0 : 1;

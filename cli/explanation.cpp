@@ -64,6 +64,8 @@ std::string shown_path(const rule& r) {
 }
 
 std::string shown_kind(const rule& r) {
+  if (r.condition != name_condition::none)
+    return std::string(to_string(r.kind)) + " vetted: " + std::string(to_string(r.condition));
   if (r.kind != rule_kind::mount) return std::string(to_string(r.kind));
   return r.read_only ? "mount ro" : "mount rw";
 }
@@ -257,6 +259,7 @@ json::value to_json(const explanation& e) {
                                  {"path", r.path},
                                  {"guestPath", r.guest_path},
                                  {"readOnly", r.read_only},
+                                 {"condition", to_string(r.condition)},
                                  {"origin", to_string(r.origin)},
                                  {"reason", r.reason},
                                  {"bit", join_rule_bits(r.bit)},

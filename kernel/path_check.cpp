@@ -9,6 +9,7 @@
 
 #include "glob.hpp"
 #include "mount_view.hpp"
+#include "path_operations.hpp"
 #include "policy_mounts.hpp"
 
 namespace ccbox {
@@ -35,7 +36,9 @@ class path_question {
       return out_;
     }
     if (unconfined_) {
-      out_.visible = out_.readable = out_.writable = out_.creatable = true;
+      out_.visible = out_.readable = out_.writable = out_.creatable = out_.unconfined = true;
+      out_.resolved = normalise_path(asked_);
+      look();
       out_.explanation = quoted(asked_) + ": backend none has no rules; the user's own permissions count";
       return out_;
     }
@@ -46,6 +49,9 @@ class path_question {
     }
     path_ = *path;
     decide();
+    out_.resolved = path_;
+    out_.is_private = private_;
+    look();
     explain();
     return out_;
   }
@@ -138,6 +144,18 @@ class path_question {
 
   std::size_t index_of(const rule* r) const { return static_cast<std::size_t>(r - policy_.rules.data()); }
 
+  // At what is there, if it can be seen.
+  void look() {
+    const auto host = binds_only_ && !unconfined_ ? view_.host_path(out_.resolved)
+                                                  : std::optional<std::string>(out_.resolved);
+    struct stat status {};
+    if (!host || private_) return;
+    const bool seen = ::lstat(host->c_str(), &status) == 0;
+    // A directory that may not be searched hides what is in it.
+    out_.exists = seen || (errno != ENOENT && errno != ENOTDIR);
+    out_.is_directory = seen && S_ISDIR(status.st_mode);
+  }
+
   void decide() {
     if (is_private(path_)) {
       private_ = true;
@@ -151,8 +169,15 @@ class path_question {
     out_.visible = out_.readable = true;
     out_.writable = out_.creatable = mount && !mount->read_only && mount->type != path_type::symlink;
     if (mount && mount->guest_path == path_) out_.creatable = false;
+    const bool makes_names = out_.writable || out_.creatable;
     apply_denies();
-    if (out_.writable || out_.creatable) apply_name_rules();
+    if (makes_names) find_name_rule();
+    if ((out_.writable || out_.creatable) && out_.name_rule) {
+      const bool is_new = out_.name_condition == name_condition::is_new && is_missing();
+      out_.writable = false;
+      out_.creatable = out_.creatable && is_new;
+      out_.deciding_rules.push_back(*out_.name_rule);
+    }
   }
 
   bool applies(const rule& r) const { return !(r.bit & policy_.waived) && !r.guest_path.empty(); }
@@ -179,16 +204,20 @@ class path_question {
     out_.deciding_rules.insert(out_.deciding_rules.end(), found.begin(), found.end());
   }
 
-  void apply_name_rules() {
-    std::optional<std::size_t> denied;
-    for (std::size_t i = 0; i < policy_.rules.size() && !denied; ++i) {
+  // As the broker picks it: one without a condition counts before others.
+  void find_name_rule() {
+    for (std::size_t i = 0; i < policy_.rules.size(); ++i) {
       const auto& r = policy_.rules[i];
+      if (r.kind == rule_kind::name_exempt && applies(r) && !out_.exempt_rule && exempts(r, path_))
+        out_.exempt_rule = i;
       if (r.kind != rule_kind::name_deny || !applies(r) || !is_within(path_, r.guest_path)) continue;
-      if (r.glob ? is_denied_by(r) : is_within(fold_name(path_), fold_name(r.path))) denied = i;
+      if (out_.name_rule &&
+          (out_.name_condition == name_condition::none || r.condition != name_condition::none))
+        continue;
+      if (!(r.glob ? is_denied_by(r) : is_within(fold_name(path_), fold_name(r.path)))) continue;
+      out_.name_rule = i;
+      out_.name_condition = r.condition;
     }
-    if (!denied) return;
-    out_.writable = out_.creatable = false;
-    out_.deciding_rules.push_back(*denied);
   }
 
   // The path or a directory that leads to it matches, and no exempt names that very one.
@@ -208,11 +237,14 @@ class path_question {
   }
 
   bool is_exempt(const std::string& place) const {
-    return std::any_of(policy_.rules.begin(), policy_.rules.end(), [&](const rule& r) {
-      if (r.kind != rule_kind::name_exempt || !is_within(place, r.guest_path)) return false;
-      const auto compiled = compile_glob(r.path);
-      return compiled && compiled->matches(path_below(place, r.guest_path));
-    });
+    return std::any_of(policy_.rules.begin(), policy_.rules.end(),
+                       [&](const rule& r) { return r.kind == rule_kind::name_exempt && exempts(r, place); });
+  }
+
+  static bool exempts(const rule& r, const std::string& place) {
+    if (!is_within(place, r.guest_path)) return false;
+    const auto compiled = compile_glob(r.path);
+    return compiled && compiled->matches(path_below(place, r.guest_path));
   }
 
   // Only what is certain: a directory that may not be searched hides what is in it.
@@ -239,8 +271,10 @@ class path_question {
     }
     if (!out_.readable)
       text += " cannot be read or written";
-    else if (out_.writable || out_.creatable)
+    else if (out_.writable || (out_.creatable && !out_.name_rule))
       text += " can be read and written";
+    else if (out_.creatable)
+      text += " can be made once and not written to afterwards";
     else
       text += " can be read, not written";
     if (!unconfined_ && is_missing()) text += ", but nothing is there";
@@ -264,7 +298,9 @@ class path_question {
 }  // namespace
 
 path_answer check_path(const policy& p, std::string_view path) {
-  return path_question(p, path).answer();
+  auto answer = path_question(p, path).answer();
+  answer.operations = operations_on(p, answer);
+  return answer;
 }
 
 }  // namespace ccbox

@@ -163,6 +163,18 @@ std::string_view to_string(rule_kind kind) {
   return "mount";
 }
 
+std::string_view to_string(name_condition condition) {
+  switch (condition) {
+    case name_condition::git_config:
+      return "git-config";
+    case name_condition::is_new:
+      return "new";
+    case name_condition::none:
+      break;
+  }
+  return {};
+}
+
 std::string_view to_string(rule_origin origin) {
   switch (origin) {
     case rule_origin::system:

@@ -20,6 +20,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -58,6 +59,7 @@ enum class rule_origin {
   existing_match
 };
 std::string_view to_string(rule_origin origin);
+std::string_view to_string(name_condition condition);  // as policy.yaml spells it; empty: none
 
 struct rule {
   rule_kind kind = rule_kind::mount;
@@ -105,6 +107,14 @@ constexpr std::string_view net_connect_inside = "/run/ccbox/bin/net-connect";
 // instead.
 environment command_environment(const policy& p, const host_facts& host, const policy_config& config);
 
+// One way to use a path, by the call that does it.
+struct path_operation {
+  std::string_view name;  // "create"
+  enum class verdict { succeed, fail, depend } may = verdict::fail;
+  std::string why;                  // one line: the errno, or what it depends on; may be empty
+  std::optional<std::size_t> rule;  // that says so; an index into policy.rules
+};
+
 // `ccbox check path`: may it be read, written, created, executed, and which rules say so.
 struct path_answer {
   bool visible = false;
@@ -113,6 +123,16 @@ struct path_answer {
   bool creatable = false;                   // a new file of that name
   std::vector<std::size_t> deciding_rules;  // indices into policy.rules, the most specific last
   std::string explanation;                  // one line for people
+
+  std::string resolved;  // where the path leads inside; empty: it is no path
+  bool exists = false, is_directory = false;
+  bool unconfined = false;  // there are no rules
+  bool is_private = false;  // memory of the session, or a view that the enclosure makes of itself
+  // The name rule that counts there, also for what a mount holds besides; and the one that lets the name
+  // through.
+  std::optional<std::size_t> name_rule, exempt_rule;
+  enum name_condition name_condition = name_condition::none;  // of that rule
+  std::vector<path_operation> operations;                     // path_operations.hpp
 };
 path_answer check_path(const policy& p, std::string_view path);
 

@@ -88,7 +88,7 @@ class bubblewrap_backend : public plugin::backend {
       if (const auto layer = v.layers().find(rule.index); layer != v.layers().end())
         sink.layer(rule, layer->second);
       else if (is_name_rule(rule) && !request.is_waived(rule))
-        sink.layer(rule, lacking ? "nobody: " + lacking->hint : layer_of_names);
+        sink.layer(rule, lacking ? "nobody: " + lacking->hint : layer_of_names(rule));
     auto enforced = enforceable & ~v.unenforced();
     if (!lacking) enforced |= CCBOX_RULE_FS_NAME_DENY & ~v.unenforced();
     if (request.network() == CCBOX_NETWORK_HOST) enforced &= ~CCBOX_RULE_NET_PROXY_ONLY;

@@ -55,6 +55,17 @@ std::string broker_beside(std::string_view init_path) {
   return std::string(init_path.substr(0, slash == init_path.npos ? 0 : slash + 1)) + "ccbox-broker";
 }
 
+std::string layer_of_names(const plugin::rule& r) {
+  std::string by_broker = "refused when it is made";
+  if (r.kind == CCBOX_KIND_NAME_EXEMPT)
+    by_broker = "let through";
+  else if (condition_of(r) == name_rule::condition::git_config)
+    by_broker = "put into place if it can do no harm, refused in every other way";
+  else if (condition_of(r) == name_rule::condition::is_new)
+    by_broker = "made where none is, refused in every other way";
+  return "broker: " + by_broker + "; Landlock: nothing is made without the broker";
+}
+
 bool is_name_rule(const plugin::rule& r) {
   return r.kind == CCBOX_KIND_NAME_DENY || r.kind == CCBOX_KIND_NAME_EXEMPT;
 }

@@ -19,8 +19,8 @@ struct guard {
   std::string broker, floor;  // encoded
 };
 
-constexpr const char* layer_of_names =
-    "broker: refused when it is made; Landlock: nothing is made without the broker";
+// Who enforces a name rule, for people.
+std::string layer_of_names(const plugin::rule& r);
 
 bool is_name_rule(const plugin::rule& r);
 

@@ -262,6 +262,58 @@ TEST_CASE("check path and the enclosure agree") {
   }
 }
 
+TEST_CASE("what check path says of each call is what comes of it") {
+  const temporary_directory work;
+  const auto prepare = [&] {
+    std::filesystem::remove_all(work / "d");
+    for (const std::string path : {"d/file", "d/.env", "d/a.key", "d/old/.git/config"})
+      work.write(path, "[core]\n");
+    std::filesystem::create_directories(work / "d/new/.git/hooks");
+    std::filesystem::create_directories(work / "d/new/.git/worktrees/w");
+    work.write("d/new/.git/lock", "[core]\n");
+  };
+  const std::string script = R"(
+import errno, os, sys
+path, what = sys.argv[1:]
+# Configuration of git comes from beside it; in hooks nothing else may be made.
+beside = os.path.dirname(path) + '/beside' if path.endswith('config') else 'd/beside'
+if what.endswith('to it'):
+  open(beside, 'w').write('[core]\n')
+calls = {
+  'read': lambda: open(path).read(),
+  'write': lambda: os.open(path, os.O_WRONLY),
+  'create': lambda: os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600),
+  'rename to it': lambda: os.rename(beside, path),
+  'rename it': lambda: os.rename(path, beside),
+  'link to it': lambda: os.link(beside, path),
+  'link of it': lambda: os.link(path, beside),
+  'remove': lambda: os.unlink(path),
+}
+try:
+  calls[what]()
+  print('done')
+except OSError as e:
+  print(errno.errorcode[e.errno])
+)";
+  for (const std::string path :
+       {"d/file", "d/none", "d/.env", "d/new.key", "d/a.key", "d/old/.git/config", "d/new/.git/config",
+        "d/new/.git/hooks/a", "d/.env.example", "d/new/.git/worktrees/w/commondir"}) {
+    prepare();
+    const auto answer = parsed(answer_of(work, {"check", "path", path, "--json"}));
+    REQUIRE(answer.at("operations").as_array().size() == 8);
+    for (const json::value& each : answer.at("operations").as_array()) {
+      prepare();
+      const std::string operation(each.at("operation").as_string()), why(each.at("why").as_string()),
+          may(each.at("answer").as_string());
+      const auto done = enclosed(work, {"python3", "-c", script, path, operation}).out;
+      CAPTURE(path);
+      CAPTURE(operation);
+      CAPTURE(why);
+      CHECK(done == (may == "no" ? why.substr(0, why.find_first_of(":, ")) : "done") + "\n");
+    }
+  }
+}
+
 TEST_CASE("what wrap answers runs the same enclosure") {
   const temporary_directory work;
   const auto answer = parsed(answer_of(work,
