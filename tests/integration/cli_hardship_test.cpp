@@ -2,6 +2,7 @@
 // with an error that names the remedy, never with silence.
 #include <fcntl.h>
 #include <sys/resource.h>
+#include <cerrno>
 
 #include <string>
 
@@ -100,6 +101,37 @@ TEST_CASE("a memory limit that no program starts with is refused, and the least 
   CHECK(limited(least_memory).code == 0);
 }
 
+TEST_CASE(
+    "another sandbox does not start inside an enclosure, with name rules or without, and says so itself") {
+  const temporary_directory work;
+  for (const arguments& rules : {arguments{}, arguments{"--without", "fs_name_deny"}}) {
+    const auto start = [&](const arguments& command) {
+      return run(run_words + rules + arguments{"--"} + command, in(work));
+    };
+    for (const arguments& options : {arguments{}, arguments{"--unshare-user"}, arguments{"--unshare-all"}}) {
+      const auto refused = start(arguments{"bwrap"} + options + arguments{"--ro-bind", "/", "/", "true"});
+      CHECK(refused.code == 1);
+      CHECK(contains(refused.err, "bwrap: "));
+      CHECK(contains(refused.err, "namespace"));
+    }
+    const auto unshared = start({"unshare", "--user", "--map-root-user", "true"});
+    CHECK(unshared.code == 1);
+    CHECK(contains(unshared.err, "Operation not permitted"));
+  }
+}
+
+TEST_CASE("a process inside gets no listener of its own where the broker has one, and EBUSY says why") {
+  const temporary_directory work;
+  const arguments command{"--ro",      CCBOX_TEST_BINARY_DIR "/bin",
+                          "--bind",    ".",
+                          "--",        CCBOX_TEST_BINARY_DIR "/bin/attempt",
+                          "answering", "-1",
+                          "0",         "--",
+                          "/bin/true"};
+  CHECK(run(run_words + command, in(work)).code == EBUSY);
+  CHECK(run(run_words + arguments{"--without", "fs_name_deny"} + command, in(work)).code == 0);
+}
+
 TEST_CASE("inside an enclosure ccbox says that it is in one") {
   const temporary_directory work;
   const arguments outer =
@@ -108,6 +140,7 @@ TEST_CASE("inside an enclosure ccbox says that it is in one") {
   const auto nested = run(outer + run_words + arguments{"--bind", ".", "--", "true"}, in(work));
   CHECK(nested.code == 125);
   CHECK(contains(nested.err, "inside an enclosure of ccbox already"));
+  CHECK(contains(nested.err, "hint: this is inside an enclosure of ccbox already: run ccbox outside of it"));
   const auto doctor = run(outer + arguments{ccbox_program(), "doctor"}, in(work));
   CHECK(doctor.code == 1);
   CHECK(contains(doctor.out, "inside an enclosure of ccbox already"));

@@ -112,30 +112,58 @@ TEST_CASE("what is planted for the host's git would run, if it could be planted"
   REQUIRE(std::system(("chmod 755 " + program).c_str()) == 0);
   const std::string planted =
       "mkdir -p p/objects p/refs w; echo 'gitdir: ../p' > w/.git; echo 'ref: refs/heads/x' > p/HEAD; ";
-  const std::string config = "printf '[core]\nbare = false\nfsmonitor = " + program + "\n' > p/config; ";
-  REQUIRE(
-      on_host(work, planted + config + "cd w; git status; test -e ../canary; rm -r ../p ../canary").code ==
-      0);
+  const std::string text = "printf '[core]\nbare = false\nfsmonitor = " + program + "\n' ";
+  const std::string config = text + "> p/config; ";
   for (const std::string& attempt : std::vector<std::string>{
            planted + config, "mkdir p; " + config + planted,
            "mkdir p; " + config +
                "mkdir q; mv p/config q/config; mkdir -p p/refs p/objects; mv q/config p/config",
-           planted + "echo x > c; ln c p/config", planted + "ln -s ../c p/config",
+           planted + text + "> c; ln c p/config", planted + text + "> c; ln -s ../c p/config",
            planted + "mkdir p/hooks; cp evil p/hooks/post-index-change",
            planted + "mkdir h; cp evil h/post-index-change; mv -T h p/hooks",
            planted + "mkdir h; cp evil h/post-index-change; ln -s ../h p/hooks",
            "mkdir -p p/refs p/hooks x; cp evil p/hooks/post-index-change; mv x p/objects",
            "mkdir -p p/refs p/hooks x; cp evil p/hooks/post-index-change; ln -s ../x p/objects",
-           "mkdir -p p/objects x; " + config + "mv x p/refs", "git init -q --bare p; ln p/config c",
-           "git init -q --bare p; echo x >> p/config",
-           "git init -q --bare p; exec 7<p/config; echo x >> /proc/self/fd/7",
-           "git init -q --bare p; git -C p config core.fsmonitor " + program,
-           "mkdir p; echo x > p/config.worktree"}) {
+           "mkdir -p p/objects x; " + config + "mv x p/refs",
+           "git init -q --bare p; ln p/config c; " + text + ">> c",
+           "git init -q --bare p; " + text + ">> p/config",
+           "git init -q --bare p; exec 7<p/config; " + text + ">> /proc/self/fd/7",
+           "git init -q --bare p; git -C p config core.bare false; git -C p config core.fsmonitor " + program,
+           "git init -q --bare p; git -C p config core.bare false; git -C p config extensions.worktreeConfig "
+           "true; " +
+               text + "> p/config.worktree"}) {
     CAPTURE(attempt);
-    REQUIRE(on_host(work, attempt + "\nrm -rf p q x h c w").code == 0);  // without the rules it succeeds
+    // Without the rules it succeeds, and git runs it.
+    REQUIRE(on_host(work, attempt).code == 0);
+    REQUIRE(on_host(work, planted + "cd w; touch z; git add z || :; git status || :; rm ../canary").code ==
+            0);
+    REQUIRE(on_host(work, "rm -rf p q x h c w").code == 0);
     CHECK(guarded(work, attempt).code != 0);
+    on_host(work, "cd w && touch z && git add z");
     runs_nothing_on_the_host(work);
     REQUIRE(on_host(work, "rm -rf p q x h c w").code == 0);
+  }
+}
+
+TEST_CASE("a way to git's directory that is there at the start leads to what is guarded, whatever its name") {
+  for (const std::string way : {"ln -s ../store r/.git", "echo 'gitdir: ../store' > r/.git",
+                                "ln -s ../middle r/.git; ln -s store middle"}) {
+    const temporary_directory work;
+    const std::string program = work.write("evil", "#!/bin/sh\ntouch " + work.path() + "/canary\n");
+    REQUIRE(std::system(("chmod 755 " + program).c_str()) == 0);
+    REQUIRE(on_host(work, "git init -q x; mv x/.git store; mkdir r; " + way).code == 0);
+    CAPTURE(way);
+    works(work, "cd r; echo a > f; git add f; git commit -qm a; git status");
+    for (const std::string& attempt : std::vector<std::string>{
+             "git -C r config core.fsmonitor " + program, "echo '[core]' >> store/config",
+             "echo '[core]' >> r/.git/config", "cp evil store/hooks/post-index-change",
+             "mv store/config store/c", "mv evil store/hooks/pre-commit",
+             "printf '[core]\\nfsmonitor = " + program +
+                 "\\n' > store/config.lock; mv store/config.lock store/config"}) {
+      CAPTURE(attempt);
+      CHECK(guarded(work, attempt).code != 0);
+    }
+    CHECK(on_host(work, "cd r; touch z; git add z; git status; test ! -e ../canary").code == 0);
   }
 }
 

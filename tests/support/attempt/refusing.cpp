@@ -117,7 +117,7 @@ int run_answering(int argc, char** argv) {
     answer_all(listener.get(), value);
   }).detach();
   const long listener = install(code, SECCOMP_FILTER_FLAG_NEW_LISTENER);
-  if (listener < 0) return errno;
+  if (listener < 0) ::_exit(errno);  // the other thread waits
   made.set_value(static_cast<int>(listener));
   const pid_t child = ::fork();
   if (child == 0) {
