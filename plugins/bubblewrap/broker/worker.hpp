@@ -7,7 +7,7 @@
 // What a call takes besides two switches of processes: receiving; reading the path; opening the directory
 // that it begins in, through /proc, for no call takes another task's; having the kernel resolve the parent;
 // asking where that is, for globs are about paths; the act; closing; answering. An opened file takes F_SETFL
-// and two switches more (listener::return_descriptor). Nothing of that can be kept for the next call: the
+// and two switches more (listener::put_descriptor). Nothing of that can be kept for the next call: the
 // caller may have changed it since.
 #pragma once
 
