@@ -220,7 +220,14 @@ class deny_compiler {
       for (std::string_view path = match.found.path;
            path.size() > match.root.size() && mounts.insert(path).second;)
         path = parent_path(path);
-    if (names_hold_ && mounts.size() > most_mounts) return;
+    if (names_hold_ && mounts.size() > most_mounts) {
+      request_.warnings.push_back(
+          std::to_string(plain_.size()) +
+          " existing files have protected names, too many to mount each read-only: the "
+          "name rules alone keep them, but not their mode and times, nor the names of "
+          "the directories that they are in");
+      return;
+    }
     for (const auto& match : plain_)
       add_write({match.found.path, match.found.type, false}, rule_origin::existing_match, match.reason, false,
                 true);
