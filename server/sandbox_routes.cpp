@@ -66,7 +66,7 @@ asio::awaitable<api_response> destroy(service s, api_request request) {
   if (!grace) co_return error_response(grace.error());
   const auto found = session_of(s, request);
   if (!found) co_return error_response(found.error());
-  const auto ended = *found;
+  const auto& ended = *found;
   co_await ended->destroy(static_cast<unsigned>(grace->value_or(usual_grace_ms)));
   co_await s.journal.finish(request.captured.at("id"));
   co_return json_response(200, to_json(ended->handle()));

@@ -38,6 +38,7 @@ class denial_report {
   void add(denial what);
   // Reports what is counted so far.
   void flush();
+  bool is_idle() const { return !ticking_; }  // nothing is counted, and every kind is new
 
  private:
   static constexpr unsigned forget_after = 30;
